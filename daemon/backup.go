@@ -74,7 +74,7 @@ func (g *Flags) Backup(ctx context.Context, o BackupOptions) (b Backup, err erro
 	}
 	c := &capture{p: p, data: data, encrypted: b.Encrypted, damaged: map[string]bool{}}
 	for _, f := range b.Findings {
-		c.damaged[f.File] = f.Damaged
+		c.damaged[f.File] = f.Bad()
 	}
 	head, err := backupHead(data, now)
 	if err != nil {
@@ -124,11 +124,16 @@ func backupName(to string, now time.Time, encrypted bool) (string, error) {
 	case !st.IsDir():
 		return "", existing(path)
 	}
-	name := "yaya-" + now.Format("20060102T150405Z") + ".tar.gz"
+	name, end := "yaya-"+now.Format("20060102T150405Z"), ".tar.gz"
 	if encrypted {
-		name += ".age"
+		end += ".age"
 	}
-	return filepath.Join(path, name), nil
+	for n, more := 2, ""; ; n, more = n+1, fmt.Sprintf("-%d", n) { // another one of this second
+		at := filepath.Join(path, name+more+end)
+		if _, err := os.Lstat(at); err != nil { //nolint:forbidigo // in the folder that the user names
+			return at, nil //nolint:nilerr // making it says why it cannot be made
+		}
+	}
 }
 
 func existing(path string) error {

@@ -412,3 +412,47 @@ func damagedIn(findings []session.Finding) (n int) {
 	}
 	return n
 }
+
+// OP-43: a memory that is a link to another disk is in the backup, and a note says that it was
+// one; a link that leads to nothing is noted, too.
+func TestBackupOfALinkedMemory(t *testing.T) {
+	for name, gone := range map[string]bool{"a link": false, "a link to nothing": true} {
+		t.Run(name, func(t *testing.T) {
+			g := newYaya(t)
+			at, disk := filepath.Join(g.DataDir, memoryFile), filepath.Join(t.TempDir(), "elsewhere.db")
+			if err := errors.Join(os.Rename(at, disk), os.Symlink(disk, at)); err != nil {
+				t.Fatal(err)
+			}
+			if gone {
+				if err := os.Remove(disk); err != nil {
+					t.Fatal(err)
+				}
+			}
+			b, err := g.Backup(t.Context(), BackupOptions{To: t.TempDir()})
+			want := map[bool]string{false: "memory.db is a link", true: "memory.db is not in the backup"}[gone]
+			if err != nil || !strings.Contains(strings.Join(b.Notes, "\n"), want) {
+				t.Fatalf("Backup = %q, %v, want the note %q", b.Notes, err, want)
+			}
+			to := newFlags(t)
+			if _, err := to.Restore(t.Context(), RestoreOptions{File: b.File}); err != nil {
+				t.Fatal(err)
+			}
+			st, err := os.Lstat(filepath.Join(to.DataDir, memoryFile))
+			if gone != errors.Is(err, os.ErrNotExist) || !gone && (err != nil || !st.Mode().IsRegular() || st.Size() == 0) {
+				t.Errorf("the restored memory is %v, %v, want a file unless the link led to nothing", st, err)
+			}
+		})
+	}
+}
+
+// OP-43: several backups into a folder within a second have names of their own.
+func TestBackupsOfASecond(t *testing.T) {
+	dir, now := t.TempDir(), time.Date(2026, 11, 26, 15, 4, 5, 0, time.UTC)
+	for _, want := range []string{"yaya-20261126T150405Z.tar.gz", "yaya-20261126T150405Z-2.tar.gz", "yaya-20261126T150405Z-3.tar.gz"} {
+		got, err := backupName(dir, now, false)
+		if err != nil || filepath.Base(got) != want {
+			t.Fatalf("backupName = %s, %v, want %s", got, err, want)
+		}
+		write(t, got, "")
+	}
+}

@@ -309,8 +309,20 @@ func (c *capture) look(ctx context.Context, dirs []string) (string, error) {
 
 // memory adds a copy of the memory, which SQLite makes.
 func (c *capture) memory(ctx context.Context) (err error) {
+	at := func(name string) string { return filepath.Join(c.data.Name(), name) }
 	st, err := c.data.Lstat(memoryFile)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && !st.Mode().IsRegular() {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	link := err == nil && st.Mode().Type() == fs.ModeSymlink
+	if link { // as SQLite does, wherever it leads
+		st, err = os.Stat(at(memoryFile)) //nolint:forbidigo // the owner of the data directory made the link
+	}
+	if err == nil && !st.Mode().IsRegular() {
+		err = errors.New("it is neither a file nor a link to one")
+	}
+	if err != nil && (link || st != nil) {
+		c.notes = append(c.notes, fmt.Sprintf("%s is not in the backup: %v", memoryFile, err))
 		return nil
 	}
 	if err != nil {
@@ -332,10 +344,13 @@ func (c *capture) memory(ctx context.Context) (err error) {
 	if err := c.data.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) { // of a process that has died
 		return err
 	}
-	at := func(name string) string { return filepath.Join(c.data.Name(), name) }
 	if err := memory_sqlite.Copy(ctx, at(memoryFile), at(tmp)); err != nil {
 		if ctx.Err() != nil {
 			return err
+		}
+		if link {
+			c.notes = append(c.notes, fmt.Sprintf("%s is not in the backup: SQLite cannot copy it: %v", memoryFile, err))
+			return nil
 		}
 		c.notes = append(c.notes, fmt.Sprintf("%s cannot be copied by SQLite, and is in the backup as it is: %v", memoryFile, err))
 		return errors.Join(c.file(memoryFile), c.file(memoryFile+"-wal"))
@@ -343,6 +358,9 @@ func (c *capture) memory(ctx context.Context) (err error) {
 	k, err := c.open(tmp)
 	if err != nil || k == nil {
 		return err
+	}
+	if link {
+		c.notes = append(c.notes, memoryFile+" is a link: the backup has what it leads to, and a restore makes a file of it")
 	}
 	k.name, k.stat = memoryFile, st
 	return errors.Join(c.add(k), k.f.Close())

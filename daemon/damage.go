@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/yaya-ai/yaya/control"
 	"github.com/yaya-ai/yaya/control/local"
 	"github.com/yaya-ai/yaya/internal/journal"
+	"github.com/yaya-ai/yaya/internal/unread"
 	"github.com/yaya-ai/yaya/internal/worded"
 	"github.com/yaya-ai/yaya/kernel/session"
 )
@@ -46,7 +48,7 @@ func VerifyControl(data *os.Root) (files int, findings []session.Finding, newest
 func lookAtControl(data *os.Root, look func(journal.FS, *os.Root) (local.Verdict, error)) (files int, findings []session.Finding, newest *Seal, err error) {
 	keys, err := data.OpenRoot("keys")
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return 0, nil, nil, err
+		return 0, []session.Finding{session.FindingOf("keys", err)}, nil, nil
 	}
 	if keys != nil {
 		defer func() { err = errors.Join(err, keys.Close()) }()
@@ -54,6 +56,9 @@ func lookAtControl(data *os.Root, look func(journal.FS, *os.Root) (local.Verdict
 	v, err := look(journal.Root(data), keys)
 	if d, ok := errors.AsType[*journal.DamageError](err); ok {
 		return max(v.Files, 1), []session.Finding{{File: d.File, Entry: d.Entry, Problem: d.Reason + "; " + remedyDamaged, Damaged: true}}, newestSeal(&v), nil
+	}
+	if unread.Is(err) {
+		return max(v.Files, 1), []session.Finding{session.FindingOf(unreadFile(data, err), err)}, nil, nil
 	}
 	if err != nil {
 		return 0, nil, nil, err
@@ -79,6 +84,19 @@ func lookAtControl(data *os.Root, look func(journal.FS, *os.Root) (local.Verdict
 	return v.Files, findings, newest, nil
 }
 
+// unreadFile returns the file of the control log or of its keys that an error is about, or
+// the folder if it does not tell.
+func unreadFile(data *os.Root, err error) string {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		for _, name := range []string{e.Path, path.Join("keys", e.Path)} {
+			if _, err := data.Lstat(name); err == nil && name != "keys" {
+				return name
+			}
+		}
+	}
+	return path.Dir(local.File)
+}
+
 // newestSeal is the newest seal that is good, nil without one.
 func newestSeal(v *local.Verdict) *Seal {
 	if v.Newest.Entry == 0 {
@@ -100,7 +118,7 @@ func AuditDamage(data *os.Root, whole bool) (err error) {
 		return err
 	}
 	for _, f := range findings {
-		if !f.Damaged {
+		if !f.Bad() {
 			continue
 		}
 		at := filepath.Join(data.Name(), filepath.FromSlash(f.File))

@@ -50,6 +50,9 @@ func (d *doctor) examine(ctx context.Context, timeout time.Duration) []plugin.Di
 	if linked, is := st.linkedDiagnosis(); is {
 		ds = append(ds, linked)
 	}
+	if log, is := st.at.logs.diagnosis(k.Settings); is {
+		ds = append(ds, log)
+	}
 	for _, x := range d.configured() {
 		if open := x.OpenSecrets(); open != "" {
 			ds = append(ds, plugin.Diagnosis{Plugin: "secrets", HealthReport: plugin.HealthReport{Status: plugin.Degraded, Summary: fmt.Sprintf("server %q: %s", x.Name, open)}})

@@ -45,8 +45,8 @@ func openEntrance(ctx context.Context, at *place, l *Listen, with *Inherited) (_
 		in.web.Socket = ""
 	}
 	in.web.Log, in.web.Passed, in.web.Adopt = at.log, passed, with.clientConns()
-	if addr := passed.Addr(gateway.MainSocket); addr != "" && !l.given("listen") && !with.Restarted() {
-		in.web.Listen = addr // the unit of the socket says where
+	if addr := passed.Addr(gateway.MainSocket); addr != "" && !l.given("listen") {
+		in.web.Listen = addr // the unit of the socket says where, of a program before this one, too
 	}
 	if in.listeners, err = gateway.Listen(ctx, in.web); err != nil {
 		return nil, err

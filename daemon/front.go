@@ -68,7 +68,7 @@ func openFront(ctx context.Context, b *bridge, in *entrance, named []string, wit
 	at.settings.Begin()
 	f.files = &reloader{
 		changes: b.changes, bridge: b.mcp, listens: in.addrs, p: at.Paths, named: named, file: at.flags.settingsFile(at.Paths),
-		settings: at.settings, manager: f.manager, controlPlane: st.controlPlane, log: at.log,
+		settings: at.settings, manager: f.manager, controlPlane: st.controlPlane, log: at.log, logs: at.logs,
 		service: at.service, base: in.bases[0],
 	}
 	f.files.protected = st.outside.protect(f.files.files())

@@ -28,8 +28,9 @@ type janitor struct {
 // chore removes one kind of things from before a time, and returns how many.
 type chore struct {
 	what string
-	key  string // has the days for which they are kept; 0 keeps them, and "" is for chores without an age
+	key  string // has the days for which they are kept; 0 keeps them
 	do   func(ctx context.Context, before time.Time) (int, error)
+	rest func() error // what goes even if they are kept; nil for nothing
 }
 
 func newJanitor(c *core, v1 *sessions.Service) *janitor {
@@ -38,16 +39,16 @@ func newJanitor(c *core, v1 *sessions.Service) *janitor {
 		{"sessions", "retention.sessions", func(ctx context.Context, before time.Time) (int, error) {
 			done, err := v1.Prune(ctx, before, false)
 			return len(done), err
-		}},
+		}, nil},
 		{"archived sessions", "retention.archives", func(ctx context.Context, before time.Time) (int, error) {
 			gone, err := pruneArchives(ctx, tapes, PruneRequest{Before: before}, c.st.audit())
 			return len(gone), err
+		}, func() error { // tapes of deleted sessions that no fork needs any longer
+			_, err := tapes.PruneArchives(time.Time{})
+			return err
 		}},
-		{"tapes of deleted sessions", "", func(context.Context, time.Time) (int, error) {
-			return tapes.PruneArchives(time.Time{}) // those that no fork needs any more
-		}},
-		{"artifacts", "retention.artifacts", func(_ context.Context, before time.Time) (int, error) { return tapes.PruneFiles(before) }},
-		{"memories", "retention.memory", c.memory.Forget},
+		{"artifacts", "retention.artifacts", func(_ context.Context, before time.Time) (int, error) { return tapes.PruneFiles(before) }, nil},
+		{"memories", "retention.memory", c.memory.Forget, nil},
 	}}
 }
 
@@ -78,23 +79,21 @@ func (j *janitor) run(ctx context.Context) {
 // tidy removes what is too old now.
 func (j *janitor) tidy(ctx context.Context, now time.Time) {
 	for _, c := range j.chores {
-		days := 0
-		if c.key != "" {
-			days = j.settings.Int(c.key)
+		days := j.settings.Int(c.key)
+		var n int
+		var err error
+		switch {
+		case ctx.Err() != nil:
+		case days > 0:
+			n, err = c.do(ctx, now.AddDate(0, 0, -days))
+		case c.rest != nil:
+			err = c.rest()
 		}
-		if c.key != "" && days <= 0 || ctx.Err() != nil {
-			continue
-		}
-		n, err := c.do(ctx, now.AddDate(0, 0, -days))
 		if err != nil && ctx.Err() == nil {
 			j.log.Warn().Err(err).Msg("not all " + c.what + " that are too old could be removed")
 		}
 		if n > 0 {
-			why := " that were too old"
-			if c.key == "" {
-				why = " that nothing needs any more"
-			}
-			j.log.Info().Int("count", n).Msg("removed " + c.what + why)
+			j.log.Info().Int("count", n).Msg("removed " + c.what + " that were too old")
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -41,16 +42,17 @@ func TestJanitor(t *testing.T) {
 		start, swept := time.Now(), 0
 		var mu sync.Mutex // synctest.Wait orders what came before it, and not what follows
 		done := map[string][]time.Duration{}
+		var rests []string // with a setting of 0
 		job := func(key string, err error) chore {
 			return chore{key, key, func(_ context.Context, before time.Time) (int, error) {
 				mu.Lock()
 				defer mu.Unlock()
 				done[key] = append(done[key], start.Sub(before).Round(time.Hour))
 				return 1, err
-			}}
+			}, func() error { mu.Lock(); defer mu.Unlock(); rests = append(rests, key); return nil }}
 		}
 		j := &janitor{sweep: func() error { mu.Lock(); defer mu.Unlock(); swept++; return nil }, settings: settings, log: zerolog.Nop(), chores: []chore{
-			job("retention.archives", errors.New("the disk is broken")), job("retention.sessions", nil), job("retention.artifacts", nil), job("retention.memory", nil), job("", nil),
+			job("retention.archives", errors.New("the disk is broken")), job("retention.sessions", nil), job("retention.artifacts", nil), job("retention.memory", nil),
 		}}
 		ctx, cancel := context.WithCancel(t.Context())
 		go j.run(ctx)
@@ -77,8 +79,11 @@ func TestJanitor(t *testing.T) {
 				t.Errorf("%s: got %v, want about %v at the end", key, last, age)
 			}
 		}
-		if len(done["retention.sessions"]) != 1 || len(done["retention.archives"]) != 2 || len(done["retention.memory"]) != 0 || len(done[""]) != 2 {
-			t.Errorf("got %v, want sessions once, archives and chores without an age twice, memories never", done)
+		if len(done["retention.sessions"]) != 1 || len(done["retention.archives"]) != 2 || len(done["retention.memory"]) != 0 {
+			t.Errorf("got %v, want sessions once, archives twice, memories never", done)
+		}
+		if want := []string{"retention.sessions", "retention.memory", "retention.memory"}; !slices.Equal(rests, want) {
+			t.Errorf("got the rest of %q, want of %q", rests, want)
 		}
 		mu.Unlock()
 		cancel()

@@ -16,6 +16,7 @@ import (
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/config"
 	"github.com/yaya-ai/yaya/kernel/event"
+	"github.com/yaya-ai/yaya/kernel/plugin"
 )
 
 // Settings of the log.
@@ -33,9 +34,10 @@ type logs struct {
 	level   logLevel
 	out     *logOut
 
-	mu   sync.Mutex // held while settings are applied
-	path string     // of the file
-	max  int64
+	mu     sync.Mutex // held while settings are applied
+	path   string     // of the file
+	max    int64
+	unused error // why the file of the setting is not used
 }
 
 // newLogs logs to w at level warn, or debug with --verbose.
@@ -71,7 +73,7 @@ type logOut struct {
 
 	mu      sync.RWMutex // held by writers of a line as readers
 	file    *logfile.File
-	failing atomic.Bool // and people know
+	failing atomic.Pointer[error] // why the file takes no lines, and people know
 }
 
 // Write implements [io.Writer].
@@ -83,10 +85,10 @@ func (o *logOut) Write(line []byte) (int, error) {
 	}
 	_, err := plainLines{o.file}.Write(line)
 	if err == nil {
-		o.failing.Store(false)
+		o.failing.Store(nil)
 		return len(line), nil
 	}
-	if !o.failing.Swap(true) {
+	if o.failing.Swap(&err) == nil {
 		if why, err := json.Marshal(map[string]string{"level": "error", "error": err.Error(), "message": "the log file cannot be written: lines go to standard error until it can"}); err == nil {
 			_, _ = o.people.Write(append(why, '\n')) // the line itself follows
 		}
@@ -100,7 +102,7 @@ func (o *logOut) use(file *logfile.File) error {
 	old := o.file
 	o.file = file
 	o.mu.Unlock()
-	o.failing.Store(false)
+	o.failing.Store(nil)
 	if old == nil {
 		return nil
 	}
@@ -115,6 +117,7 @@ func (l *logs) apply(s *config.Store) {
 		l.level.set(level)
 	}
 	path, limit := s.Text(logFile), int64(s.Int(logMaxMB))<<20
+	l.unused = nil
 	if path == l.path && limit == l.max {
 		return
 	}
@@ -122,6 +125,7 @@ func (l *logs) apply(s *config.Store) {
 	if path != "" {
 		var err error
 		if file, err = logfile.Open(path, limit); err != nil {
+			l.unused = err
 			l.Error().Err(err).Msg("the setting log.file cannot be used: the log stays where it is (yaya config set log.file PATH)")
 			return
 		}
@@ -130,6 +134,48 @@ func (l *logs) apply(s *config.Store) {
 		l.Warn().Err(err).Msg("the log file that was written so far may be incomplete")
 	}
 	l.path, l.max = path, limit
+}
+
+// reopen goes on in the file that has the path of the setting now: something may have moved
+// the other one away, or may have made room for one that could not be opened.
+func (l *logs) reopen(s *config.Store) {
+	if l == nil {
+		return
+	}
+	l.apply(s)
+	l.out.mu.RLock()
+	file := l.out.file
+	l.out.mu.RUnlock()
+	if file == nil {
+		return
+	}
+	if err := file.Reopen(); err != nil {
+		l.Error().Err(err).Msg("the log file cannot be opened again")
+	}
+}
+
+// diagnosis says why lines do not go to the file of the setting, false if they do. Without a
+// daemon it tries the file.
+func (l *logs) diagnosis(s *config.Store) (plugin.Diagnosis, bool) {
+	var err error
+	switch path := s.Text(logFile); {
+	case path == "":
+	case l == nil:
+		err = logfile.Check(path)
+	default:
+		l.mu.Lock()
+		err = l.unused
+		l.mu.Unlock()
+		if why := l.out.failing.Load(); why != nil && err == nil {
+			err = *why
+		}
+	}
+	if err == nil {
+		return plugin.Diagnosis{}, false
+	}
+	return plugin.Diagnosis{Plugin: "log", HealthReport: plugin.HealthReport{
+		Status: plugin.Degraded, Summary: fmt.Sprintf("lines of the log do not go to the file of the setting %s: %v; correct that, and run yaya reload", logFile, err),
+	}}, true
 }
 
 // follow has changed settings hold at once.
@@ -151,7 +197,7 @@ func (l *logs) Close() error {
 	return l.out.use(nil)
 }
 
-// logSetting refuses a log file that would depend on the current folder.
+// logSetting refuses a log file that cannot be used, or would depend on the current folder.
 func logSetting(key string, v json.RawMessage) error {
 	if key != logFile {
 		return nil
@@ -160,8 +206,14 @@ func logSetting(key string, v json.RawMessage) error {
 	if err := json.Unmarshal(v, &path); err != nil {
 		return fmt.Errorf("%s: %w", key, err)
 	}
-	if path != "" && !filepath.IsAbs(path) {
+	switch {
+	case path == "":
+		return nil
+	case !filepath.IsAbs(path):
 		return fmt.Errorf("%s: the path must be absolute, such as /var/log/yaya.log", key)
+	}
+	if err := logfile.Check(path); err != nil {
+		return fmt.Errorf("%s: %w", key, err)
 	}
 	return nil
 }

@@ -130,8 +130,51 @@ func TestLogOutlivesItsFile(t *testing.T) {
 	}
 }
 
+// OP-60: a reload goes on in the file that has the path, and opens one that could not be opened
+// before; until then the doctor says why lines go elsewhere.
+func TestLogReopens(t *testing.T) {
+	var g Flags
+	var out bytes.Buffer
+	l, s := g.newLogs(&out), settingsIn(t)
+	dir := t.TempDir()
+	path := filepath.Join(dir, "no", "yaya.log")
+	put(t, l, s, logFile, path)
+	if d, is := l.diagnosis(s); !is || !strings.Contains(d.Summary, path) {
+		t.Errorf("the doctor says %+v, %v, want why %s is not used", d, is, path)
+	}
+	if d, is := (*logs)(nil).diagnosis(s); !is || !strings.Contains(d.Summary, path) {
+		t.Errorf("without a daemon the doctor says %+v, %v, want the same", d, is)
+	}
+	if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l.reopen(s)
+	l.Warn().Msg("one")
+	if err := os.Rename(path, path+".old"); err != nil {
+		t.Fatal(err)
+	}
+	l.reopen(s)
+	l.Warn().Msg("two")
+	if d, is := l.diagnosis(s); is {
+		t.Errorf("the doctor says %+v, want nothing", d)
+	}
+	if data, err := os.ReadFile(path); err != nil || strings.Contains(string(data), "one") || !strings.Contains(string(data), "two") {
+		t.Errorf("the file has %s, %v, want the second line alone", data, err)
+	}
+	if err := l.out.file.Close(); err != nil { // as a disk that fails
+		t.Fatal(err)
+	}
+	l.Warn().Msg("three")
+	if _, is := l.diagnosis(s); !is {
+		t.Error("the doctor is silent about a file that takes no lines")
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestLogSetting(t *testing.T) {
-	for value, want := range map[string]string{`"yaya.log"`: "must be absolute", `""`: "", `"/var/log/yaya.log"`: ""} {
+	for value, want := range map[string]string{`"yaya.log"`: "must be absolute", `""`: "", `"/var/yaya.log"`: "", `"/no/such/folder/yaya.log"`: "/no/such/folder", `"/etc/passwd"`: "not a log"} {
 		err := logSetting(logFile, json.RawMessage(value))
 		if (err == nil) != (want == "") || (err != nil && !strings.Contains(err.Error(), want)) {
 			t.Errorf("logSetting(%s) = %v, want %q", value, err, want)

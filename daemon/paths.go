@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/yaya-ai/yaya/internal/secrets"
+	"github.com/yaya-ai/yaya/internal/unread"
 	"github.com/yaya-ai/yaya/internal/userfile"
 	"github.com/yaya-ai/yaya/internal/workspace"
 	"github.com/yaya-ai/yaya/kernel/config"
@@ -170,7 +171,9 @@ func (g *Flags) Open(p Paths, flags map[string]string) (*os.Root, *config.Store,
 	}
 	settings, err := config.Open(config.Options{Root: data, File: content, FileName: file, Env: os.Environ(), Flags: flags})
 	if err != nil {
-		if config.Check(data) != nil {
+		if cerr := config.Check(data); unread.Is(cerr) {
+			err = fmt.Errorf("%s: %s", filepath.Join(data.Name(), "config.json"), unread.Problem(cerr))
+		} else if cerr != nil {
 			err = fmt.Errorf("%w; mend it: yaya repair", err)
 		}
 		return nil, nil, errors.Join(err, data.Close())

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
 	"syscall"
 )
 
@@ -16,15 +19,18 @@ const (
 // keepPrivate takes a data directory, and what lies directly in it, away from all users but
 // its owner, as far as it belongs to the user that runs yaya; what lies deeper is then out of
 // their reach. The notes say what was wrong, or still is. A directory of another ordinary
-// user is refused: its owner could replace whatever yaya keeps there.
+// user is refused: its owner could replace whatever yaya keeps there, and files that root
+// makes there would shut out the owner's yaya.
 func keepPrivate(data *os.Root, euid int) (notes []string, err error) {
 	st, err := data.Stat(".")
 	if err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
 	owner, mode := ownerOf(st), st.Mode().Perm()
-	ours := owner == euid || euid == 0
+	ours := owner == euid
 	switch {
+	case !ours && euid == 0:
+		return nil, ofOthers("data directory "+data.Name()+" belongs to", owner, "give the directory to root (chown -R root "+shellLine(data.Name(), nil)+")")
 	case !ours && owner != 0:
 		return nil, fmt.Errorf("data directory %s belongs to another user (id %d), who could replace what yaya keeps there: change its owner, or choose another --data-dir", data.Name(), owner)
 	case !ours && mode&othersAny != 0: // as containers have it, in whose volumes root lets a group write
@@ -59,6 +65,33 @@ func keepPrivate(data *os.Root, euid int) (notes []string, err error) {
 		}
 	}
 	return notes, nil
+}
+
+// ofOthers refuses to let root write where another user's yaya could not read it.
+func ofOthers(what string, owner int, asRoot string) error {
+	name, run := fmt.Sprintf("user %d", owner), fmt.Sprintf("'#%d'", owner)
+	if u, err := user.LookupId(strconv.Itoa(owner)); err == nil {
+		name, run = fmt.Sprintf("user %s (id %d)", u.Username, owner), u.Username
+	}
+	return fmt.Errorf("%s %s, whose yaya cannot open files that root writes there: run the command as that user (sudo -u %s yaya …); if yaya runs as root here, such as in a container, %s", what, name, run, asRoot)
+}
+
+// checkFolder refuses for root to create the data directory in a folder of another user,
+// whose yaya could not open it.
+func (p Paths) checkFolder(euid int) error {
+	if euid != 0 {
+		return nil
+	}
+	for dir := p.Data; ; dir = filepath.Dir(dir) {
+		st, err := os.Stat(dir)
+		if errors.Is(err, fs.ErrNotExist) && dir != filepath.Dir(dir) {
+			continue
+		}
+		if err == nil && dir != p.Data && ownerOf(st) > 0 {
+			return ofOthers(fmt.Sprintf("data directory %s does not exist, and the folder %s belongs to", p.Data, dir), ownerOf(st), "make the directory first (mkdir -m 700 "+shellLine(p.Data, nil)+")")
+		}
+		return nil
+	}
 }
 
 // tighten leaves only its owner the rights to something in the data directory, and returns

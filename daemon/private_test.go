@@ -87,7 +87,7 @@ func TestKeepPrivate(t *testing.T) {
 	}
 }
 
-// A directory of another user is refused; one of root, as in containers, is used.
+// A directory of another user is refused, for root too; one of root, as in containers, is used.
 func TestDataOfOthers(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o777); err != nil {
@@ -109,6 +109,9 @@ func TestDataOfOthers(t *testing.T) {
 		}
 		if err := os.Chown(dir, 4242, -1); err != nil {
 			t.Skipf("the owner of a folder cannot be changed here: %v", err)
+		}
+		if _, err := keepPrivate(root, 0); err == nil || !strings.Contains(err.Error(), "sudo -u '#4242' yaya") || !strings.Contains(err.Error(), "chown -R root "+dir) {
+			t.Errorf("a directory of another user, for root: %v, want it refused with what to do", err)
 		}
 		notes, err = keepPrivate(root, 4243)
 	}

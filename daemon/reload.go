@@ -62,6 +62,7 @@ type reloader struct {
 	manager      *manage.Manager
 	controlPlane *controlPlane
 	log          zerolog.Logger
+	logs         *logs
 	service      supervised
 	base         string      // where yaya serves
 	reloads      func() bool // the service manager waits for a reload, not for a restart
@@ -166,6 +167,7 @@ func (r *reloader) reload(ctx context.Context, actor string) admin.Reloaded {
 	r.mu.Lock()
 	r.there = slices.DeleteFunc(r.files(), Missing)
 	r.mu.Unlock()
+	r.logs.reopen(r.settings)
 	out := admin.Reloaded{Changes: []admin.FileChange{}, Refused: []admin.Notice{}}
 	record := func(changes []admin.FileChange) error { return r.audit(ctx, actor, changes) }
 	take := func(file string, changes []admin.FileChange, err error) {

@@ -22,7 +22,7 @@ func (g *Flags) VerifyData(ctx context.Context, p Paths, data *os.Root) (files i
 		if holds(data, restoringFile) {
 			name = restoringFile
 		}
-		findings = append(findings, session.Finding{File: name, Problem: ferr.Error(), Damaged: true})
+		findings = append(findings, session.FindingOf(name, ferr))
 	}
 	return files, findings, err
 }

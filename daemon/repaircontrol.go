@@ -14,6 +14,7 @@ import (
 	"github.com/yaya-ai/yaya/control/local"
 	"github.com/yaya-ai/yaya/daemon/datadir"
 	"github.com/yaya-ai/yaya/internal/journal"
+	"github.com/yaya-ai/yaya/internal/unread"
 	"github.com/yaya-ai/yaya/kernel/session"
 )
 
@@ -23,21 +24,27 @@ type restarted struct {
 	Reason string `json:"reason"`
 }
 
-// controlProblem returns what is wrong with the control log or its keys, "" if nothing is.
-func controlProblem(data *os.Root) string {
+// controlProblem returns what is damaged of the control log or its keys, "" if nothing is,
+// and what of them cannot be read: nobody knows then what else is damaged.
+func controlProblem(data *os.Root) (damaged string, unreadable []session.Finding) {
 	_, findings, _, err := VerifyControl(data)
-	if err != nil {
-		return err.Error()
+	if err == nil {
+		err = datadir.CheckKeys(data)
+	}
+	if unread.Is(err) {
+		findings = append(findings, session.FindingOf(unreadFile(data, err), err))
+	} else if err != nil {
+		damaged = err.Error()
 	}
 	for _, f := range findings {
-		if f.Damaged {
-			return f.File + ": " + f.Problem
+		switch {
+		case f.Unread:
+			unreadable = append(unreadable, f)
+		case f.Damaged && damaged == "":
+			damaged = f.File + ": " + f.Problem
 		}
 	}
-	if err := datadir.CheckKeys(data); err != nil {
-		return err.Error()
-	}
-	return ""
+	return damaged, unreadable
 }
 
 // addControl adds to the report of a repair what is damaged of the control log. It mends the
@@ -50,8 +57,8 @@ func addControl(data *os.Root, r *datadir.Report) error {
 	r.Folder = cmp.Or(r.Folder, datadir.NewReport().Folder) // which a report of nothing lacks
 	for _, f := range findings {
 		switch {
-		case !f.Damaged || slices.ContainsFunc(r.Left, func(l session.Finding) bool { return l.File == f.File }):
-		case f.File == local.StateFile:
+		case !f.Bad() || slices.ContainsFunc(r.Left, func(l session.Finding) bool { return l.File == f.File }):
+		case f.File == local.StateFile && !f.Unread:
 			aside := path.Join(r.Folder, f.File)
 			if err := journal.SetAside(journal.Root(data), f.File, aside); err != nil {
 				return err
@@ -64,7 +71,8 @@ func addControl(data *os.Root, r *datadir.Report) error {
 	return r.Write(data)
 }
 
-// RepairControl has the control log begin again, if it or one of its keys is damaged. It is
+// RepairControl has the control log begin again, if it or one of its keys is damaged, and all
+// of them can be read. It is
 // not cut: the entries behind the damage may have revoked devices, and these would come
 // back. The log and all keys are moved away, so the earlier devices, tokens and keys are invalid.
 func (g *Flags) RepairControl(context.Context) (r datadir.Report, err error) {
@@ -76,11 +84,12 @@ func (g *Flags) RepairControl(context.Context) (r datadir.Report, err error) {
 }
 
 func repairControl(data *os.Root) (r datadir.Report, err error) {
-	problem := controlProblem(data)
-	if problem == "" {
-		return datadir.NewReport(), nil
-	}
 	r = datadir.NewReport()
+	problem, left := controlProblem(data)
+	if r.Left = left; problem == "" || len(left) > 0 {
+		r.Folder = ""
+		return r, nil
+	}
 	// The note first: after a crash in between, the next repair finds damage again.
 	if err := tellLater(data, restartedFile, restarted{r.Folder, Printable(problem, 600)}); err != nil {
 		return r, err
@@ -100,10 +109,11 @@ func repairControl(data *os.Root) (r datadir.Report, err error) {
 			if err := journal.SetAside(fsys, name, aside); err != nil {
 				return r, fmt.Errorf("repair the control log: %w", err)
 			}
-			r.Mended = append(r.Mended, datadir.Mended{
-				File: name, Reason: problem, Aside: aside,
-				Lost: "all devices, tokens and agents: enroll every device and make every token again; the earlier audit is kept there",
-			})
+			m := datadir.Mended{File: name, Reason: "it goes with the damaged log", Aside: aside, Lost: "see above"}
+			if len(r.Mended) == 0 {
+				m.Reason, m.Lost = problem, "all devices, tokens and agents: enroll every device and make every token again; the earlier audit is kept there"
+			}
+			r.Mended = append(r.Mended, m)
 		}
 	}
 	return r, r.Write(data)
@@ -111,7 +121,10 @@ func repairControl(data *os.Root) (r datadir.Report, err error) {
 
 // withRemedy adds what to do to an error about a control log or a key that is damaged.
 func withRemedy(data *os.Root, err error) error {
-	if err == nil || strings.Contains(err.Error(), "yaya repair") || controlProblem(data) == "" {
+	if err == nil || strings.Contains(err.Error(), "yaya repair") {
+		return err
+	}
+	if damaged, unreadable := controlProblem(data); damaged == "" || len(unreadable) > 0 {
 		return err
 	}
 	return fmt.Errorf("%w; %s", err, datadir.RemedyKeys)

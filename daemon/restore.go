@@ -77,6 +77,9 @@ func (g *Flags) Restore(ctx context.Context, o RestoreOptions) (out Restored, er
 	if out.Backup = in.Head(); out.Backup.DataFormat > DataFormat {
 		return out, newerFormat("backup "+o.File, out.Backup.DataFormat, out.Backup.Yaya)
 	}
+	if err := p.checkFolder(os.Geteuid()); err != nil {
+		return out, err
+	}
 	if err := os.MkdirAll(p.Data, 0o700); err != nil { //nolint:forbidigo // the root of all other access
 		return out, fmt.Errorf("data directory: %w", err)
 	}
@@ -303,7 +306,7 @@ func (r *restorer) verify(ctx context.Context) error {
 		return err
 	}
 	for _, f := range append(findings, audit...) {
-		if f.Damaged {
+		if f.Bad() {
 			r.out.Damaged = append(r.out.Damaged, f)
 		}
 	}

@@ -76,6 +76,7 @@ func start(ctx context.Context, f *front, o Options) (_ *running, err error) {
 			o.Settled(beside)
 		}
 	})
+	st.at.log.Info().Str("version", Version()).Str("address", f.in.bases[0]).Str("data", st.at.Data).Msg("yaya serves")
 	aside.Go(func() { newJanitor(c, f.chats.Service).run(beside) })
 	aside.Go(st.tellSandbox)
 	aside.Go(func() {

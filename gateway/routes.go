@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"runtime/debug"
 	"slices"
+	"time"
 
 	"github.com/yaya-ai/yaya/auth"
 	"github.com/yaya-ai/yaya/gateway/api"
@@ -59,7 +60,22 @@ func (s *Server) routes() http.Handler {
 		}
 		return h
 	})
-	return s.moved(unsniffed(s.recovered(s.timed(s.sameSite(s.routed)))))
+	return s.logged(s.moved(unsniffed(s.recovered(s.timed(s.sameSite(s.routed))))))
+}
+
+// logged logs each request at its end, at level debug. It does not know the status: a writer
+// that did would hide what handlers do with the connection.
+func (s *Server) logged(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		began := time.Now()
+		next.ServeHTTP(w, r)
+		if e := s.cfg.Log.Debug(); e.Enabled() {
+			if id := w.Header().Get(api.RequestIDHeader); id != "" {
+				e = e.Str("request_id", id)
+			}
+			e.Str("method", r.Method).Str("path", r.URL.Path).Dur("ms", time.Since(began)).Msg("a request has ended")
+		}
+	})
 }
 
 var nosniff = []string{"nosniff"} // nobody writes to it

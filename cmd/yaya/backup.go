@@ -48,7 +48,7 @@ is, the command names it, and the exit code is 1.`,
 				return err
 			}
 			for _, f := range b.Findings {
-				if f.Damaged {
+				if f.Bad() {
 					return &exitStatus{}
 				}
 			}
@@ -83,6 +83,8 @@ func printFindings(w io.Writer, findings []session.Finding) {
 		mark := "note"
 		if f.Damaged {
 			mark = "DAMAGED"
+		} else if f.Unread {
+			mark = "UNREAD"
 		}
 		at := f.File
 		if f.Entry > 0 {

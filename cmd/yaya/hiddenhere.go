@@ -10,11 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/yaya-ai/yaya/daemon"
+	"github.com/yaya-ai/yaya/internal/proc"
 )
 
-// hiddenHere explains an error that arose because a sandbox hides yaya's own folders, and says
-// where to run the command instead. It returns "" for other errors. Every yaya sandbox hides
-// those folders; a program inside sees an empty folder that cannot be written.
+// hiddenHere explains an error that arose because yaya's own folders cannot be accessed, and
+// says what to do. It returns "" for other errors. Every yaya sandbox hides those folders; a
+// program inside sees an empty folder that cannot be written.
 func hiddenHere(g *daemon.Flags, err error) string {
 	if !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.EROFS) {
 		return ""
@@ -30,7 +31,13 @@ func hiddenHere(g *daemon.Flags, err error) string {
 	for _, dir := range []string{p.Data, p.Config} {
 		denied := unix.Access(dir, unix.W_OK)
 		if errors.Is(denied, fs.ErrPermission) || errors.Is(denied, syscall.EROFS) || at == dir || strings.HasPrefix(at, dir+"/") {
-			return "yaya cannot access its own folder " + dir + " here. Every yaya sandbox (guarded, a server's, an agent's command's) hides that folder: run yaya outside the sandbox."
+			switch {
+			case proc.Boxed():
+				return "yaya cannot access its own folder " + dir + " here. Every yaya sandbox (guarded, a server's, an agent's command's) hides that folder: run yaya outside the sandbox."
+			case errors.Is(err, syscall.EROFS):
+				return "The file system of yaya's own folder " + dir + " is read-only: make it writable (mount -o remount,rw), or name another folder by --data-dir and --config-dir."
+			}
+			return "yaya cannot access its own folder " + dir + ", or a file in it: it belongs to another user, or its mode refuses yaya. Run yaya as its owner (sudo -u USER), or give it to yaya's user (chown -R USER)."
 		}
 	}
 	return ""

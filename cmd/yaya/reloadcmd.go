@@ -19,7 +19,8 @@ func reloadCommand(g *daemon.Flags) *cobra.Command {
 --mcp-config, and config.toml. yaya watches these files and reloads them itself. Some file
 systems, such as network shares, do not report changes: use this command or SIGHUP there.
 yaya rejects a file with a mistake as a whole and keeps its previous content in force; the
-exit code is then 1. Only servers whose configuration changed restart.`,
+exit code is then 1. Only servers whose configuration changed restart. The log file is
+opened again, for logrotate.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			p, err := g.Paths()

@@ -23,6 +23,7 @@ A conversation is cut to its last verified entry, and gets an entry that says so
 memory, everything that can be read is kept. Other damaged files are moved away, so that
 yaya works without them. Nothing is deleted: the damaged files are in a folder below
 damaged/ in the data directory, with a report. The command says of each file what was lost.
+It leaves a file that it cannot read, because of its owner or a missing key, and says why.
 
 If you have a backup, compare first: yaya restore brings back what repair cannot.
 
@@ -83,7 +84,11 @@ func reportRepaired(w io.Writer, r datadir.Report) (err error) {
 		}
 	}
 	for _, f := range r.Left {
-		say("DAMAGED   %s: %s\n", f.File, daemon.Printable(f.Problem, 600))
+		mark := "DAMAGED"
+		if f.Unread {
+			mark = "UNREAD "
+		}
+		say("%s   %s: %s\n", mark, f.File, daemon.Printable(f.Problem, 600))
 	}
 	if r.Unaudited != "" {
 		say("note: %s\n", daemon.Printable(r.Unaudited, 600))

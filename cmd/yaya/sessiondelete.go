@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -19,10 +20,12 @@ func sessionDeleteCommand(g *daemon.Flags, workspace *string) *cobra.Command {
 records. If forks continue a session, its conversation stays in the archive until they
 are gone, too. To keep a conversation, archive or export it.`,
 		RunE: func(c *cobra.Command, args []string) error {
+			var failed error
 			for _, id := range args {
 				done, err := sessionDeleted(c, g, id, *workspace)
-				if err != nil {
-					return err
+				if err != nil { // the others go all the same
+					failed = errors.Join(failed, err)
+					continue
 				}
 				note := ""
 				if done.Kept {
@@ -32,7 +35,7 @@ are gone, too. To keep a conversation, archive or export it.`,
 					return err
 				}
 			}
-			return nil
+			return failed
 		},
 	}
 }

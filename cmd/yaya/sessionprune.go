@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -26,6 +27,9 @@ continue. The settings below retention do the same regularly.`,
 		Example: `  yaya session prune --older 90d --dry-run
   yaya session prune --older 12h --archived`,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if older == "" {
+				return &usageError{c.CommandPath(), errors.New("--older is missing: give an age, such as 90d")}
+			}
 			age, err := parseAge(older)
 			if err != nil {
 				return &usageError{c.CommandPath(), fmt.Errorf("--older: %w", err)}
@@ -52,7 +56,6 @@ continue. The settings below retention do the same regularly.`,
 	c.Flags().StringVar(&older, "older", "", "`age` since the last change, such as 90d, 12h")
 	c.Flags().BoolVar(&archived, "archived", false, "delete archived sessions instead")
 	c.Flags().BoolVar(&dry, "dry-run", false, "only show what would be deleted")
-	_ = c.MarkFlagRequired("older")
 	return c
 }
 

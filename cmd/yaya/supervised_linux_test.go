@@ -209,9 +209,19 @@ func TestWatchdogDuringDrain(t *testing.T) {
 }
 
 // OP-96: yaya serves on sockets that the service manager passes, by their names, and nothing
-// that it starts sees them.
+// that it starts sees them. Without --listen it does so on whatever address they have, after a
+// restart, too.
 func TestSocketActivation(t *testing.T) {
 	t.Parallel()
+	for name, listen := range map[string]bool{"with --listen": true, "without --listen": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			socketActivation(t, listen)
+		})
+	}
+}
+
+func socketActivation(t *testing.T, listen bool) {
 	b := newBox(t)
 	if err := os.MkdirAll(filepath.Join(b.dir, "d"), 0o700); err != nil {
 		t.Fatal(err)
@@ -250,7 +260,10 @@ func TestSocketActivation(t *testing.T) {
 	}()
 	start := func(names string) (*exec.Cmd, *output) {
 		// The number of the process is known only there.
-		args := append([]string{"-c", `export LISTEN_PID=$$; exec "$@"`, "sh", b.bin}, b.args("serve", "--listen", b.addr)...)
+		args := append([]string{"-c", `export LISTEN_PID=$$; exec "$@"`, "sh", b.bin}, b.args("serve")...)
+		if listen {
+			args = append(args, "--listen", b.addr)
+		}
 		cmd := exec.CommandContext(context.WithoutCancel(t.Context()), "/bin/sh", args...)
 		cmd.ExtraFiles = files
 		cmd.Env = append(b.environ(), "LISTEN_FDS=2", "LISTEN_FDNAMES="+names)

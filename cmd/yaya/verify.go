@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -19,8 +20,8 @@ func verifyCommand(g *daemon.Flags) *cobra.Command {
 		Long: `Verify the integrity of a data directory: every bit of every conversation, including
 archived ones, and of the control log with its seals; that the secrets can be opened, and
 that settings, approvals, the memory and all other files can be read. The command changes
-nothing and can run alongside a daemon. If anything is damaged, it names the file and the
-entry, and the exit code is 1. yaya repair mends what is damaged.
+nothing and can run alongside a daemon. If anything is damaged, or cannot be read, it names
+the file and the entry, and the exit code is 1. yaya repair mends what is damaged.
 
 The command prints the newest seal of the audit log. Keep that line elsewhere: it exposes
 an attacker who replaces the whole directory with an older copy.`,
@@ -57,10 +58,7 @@ an attacker who replaces the whole directory with an older copy.`,
 }
 
 func reportVerified(w io.Writer, asJSON bool, files int, findings []session.Finding, newest *daemon.Seal) error {
-	damaged := false
-	for _, f := range findings {
-		damaged = damaged || f.Damaged
-	}
+	bad := slices.ContainsFunc(findings, session.Finding.Bad)
 	var err error
 	if asJSON {
 		if findings == nil {
@@ -78,7 +76,7 @@ func reportVerified(w io.Writer, asJSON bool, files int, findings []session.Find
 		}
 		_, err = fmt.Fprintf(w, "%s, %s\n", worded.Count(files, "file", "files"), worded.Count(len(findings), "finding", "findings"))
 	}
-	if err == nil && damaged {
+	if err == nil && bad {
 		err = &exitStatus{}
 	}
 	return err

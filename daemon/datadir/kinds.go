@@ -15,6 +15,8 @@ import (
 	"syscall"
 
 	"github.com/yaya-ai/yaya/internal/keyfile"
+	"github.com/yaya-ai/yaya/internal/secrets"
+	"github.com/yaya-ai/yaya/internal/unread"
 	"github.com/yaya-ai/yaya/kernel/config"
 	"github.com/yaya-ai/yaya/kernel/folder"
 	"github.com/yaya-ai/yaya/mcpbridge/trust"
@@ -41,7 +43,7 @@ const RemedyKeys = "restore control/ and keys/ from a backup; without one, begin
 const (
 	memoryFile    = "memory.db"
 	keyFiles      = "keys/*.key"
-	tokenKeyFiles = "keys/token-*.key" //nolint:gosec // names, no credentials
+	tokenKeyFiles = "keys/token-*.key" //nolint:gosec // a pattern of names
 	sessionFiles  = "sessions/*/session.json"
 )
 
@@ -89,6 +91,11 @@ const (
 	maxLine     = 16 << 20
 )
 
+// notRegular is the error about a link, a folder or a pipe in the place of a file.
+func notRegular() error {
+	return unread.Error(errors.New("it is not a regular file; put the file in its place"))
+}
+
 // open opens a regular file, and neither follows a link nor waits for a pipe.
 func (d *dir) open(name string) (*os.File, error) {
 	f, err := d.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
@@ -96,7 +103,7 @@ func (d *dir) open(name string) (*os.File, error) {
 		return nil, err
 	}
 	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
-		return nil, errors.Join(errors.New("it is not a regular file"), err, f.Close())
+		return nil, errors.Join(notRegular(), err, f.Close())
 	}
 	return f, nil
 }
@@ -197,7 +204,11 @@ func sealed(ctx context.Context, d *dir, name string) error {
 	if err := document('{')(ctx, d, name); err != nil || d.o.Secrets == nil {
 		return err
 	}
-	return d.o.Secrets(ctx)
+	err := d.o.Secrets(ctx)
+	if err != nil && !errors.Is(err, secrets.ErrDamaged) {
+		return unread.Error(err) // the key is missing, or another one
+	}
+	return err
 }
 
 func memory(ctx context.Context, d *dir, name string) error {
@@ -210,11 +221,11 @@ func memory(ctx context.Context, d *dir, name string) error {
 	return memory_sqlite.Check(ctx, d.root.Name()+"/"+name)
 }
 
-func approvals(_ context.Context, d *dir, name string) error {
+func approvals(ctx context.Context, d *dir, name string) error {
 	if d.pins == nil {
 		broken, err := trust.NewStore(d.root).Damaged()
-		if err != nil {
-			return err
+		if err != nil { // of any of them
+			return document('{')(ctx, d, name)
 		}
 		d.pins = broken
 	}

@@ -50,7 +50,7 @@ func NewReport() Report {
 // maxPasses bounds how often the tapes are looked at: a fork can have parents upon parents.
 const maxPasses = 20
 
-// Repair mends every damaged file but the control log and its keys. m is of the same
+// Repair mends every file that it has read and found damaged, but the control log and its keys. m is of the same
 // data directory, which no other process may use meanwhile.
 func Repair(ctx context.Context, root *os.Root, m *session.Manager, o Options) (Report, error) {
 	r := NewReport()
@@ -63,7 +63,11 @@ func Repair(ctx context.Context, root *os.Root, m *session.Manager, o Options) (
 	for range maxPasses {
 		mended := len(r.Mended)
 		for _, f := range findings {
-			if !f.Damaged || slices.ContainsFunc(r.Left, func(l session.Finding) bool { return l.File == f.File }) {
+			if !f.Bad() || slices.ContainsFunc(r.Left, func(l session.Finding) bool { return l.File == f.File }) {
+				continue
+			}
+			if f.Unread {
+				r.Left = append(r.Left, f)
 				continue
 			}
 			done, err := d.mend(ctx, m, f, r.Folder, known)
@@ -117,6 +121,9 @@ func (d *dir) mend(ctx context.Context, m *session.Manager, f session.Finding, f
 	}
 	if k.left != "" {
 		return nil, errors.New(k.left)
+	}
+	if st, err := d.root.Lstat(f.File); err != nil || !st.Mode().IsRegular() {
+		return nil, errors.Join(notRegular(), err)
 	}
 	aside := path.Join(folder, f.File)
 	if err := d.move(f.File, aside); err != nil {

@@ -1,6 +1,7 @@
 package datadir
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -47,23 +48,45 @@ func Verify(ctx context.Context, root *os.Root, o Options) (files int, findings 
 	}
 	err = d.walk(func(name string, k *kind) error {
 		files++
-		if err := k.check(ctx, d, name); err != nil {
-			findings = append(findings, session.Finding{File: name, Problem: err.Error(), Damaged: true})
+		if err := d.check(ctx, name, k); err != nil {
+			findings = append(findings, session.FindingOf(name, err))
 		}
 		return ctx.Err()
-	})
+	}, func(name string, err error) { findings = append(findings, session.FindingOf(name, err)) })
 	return files, findings, err
 }
 
-// walk visits the files of all kinds.
-func (d *dir) walk(visit func(name string, k *kind) error) error {
+// check returns what is wrong with a file, or in the place of one.
+func (d *dir) check(ctx context.Context, name string, k *kind) error {
+	st, err := d.root.Lstat(name)
+	if err == nil && !st.Mode().IsRegular() && (name != memoryFile || st.IsDir()) { // SQLite follows links
+		err = notRegular()
+	}
+	if errors.Is(err, fs.ErrNotExist) { // another process has removed it
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return k.check(ctx, d, name)
+}
+
+// walk visits the files of all kinds, and what lies in their places. unlisted gets the
+// folders that cannot be read.
+func (d *dir) walk(visit func(name string, k *kind) error, unlisted func(name string, err error)) error {
 	return fs.WalkDir(d.root.FS(), ".", func(name string, e fs.DirEntry, err error) error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && name != ".": // another process has removed it
 			return nil
-		case err != nil:
+		case err != nil && name == ".":
 			return fmt.Errorf("data directory: %w", err)
+		case err != nil:
+			unlisted(name, err)
+			return nil
 		case e.IsDir():
+			if k := kindOf(name); k != nil {
+				return cmp.Or(visit(name, k), fs.SkipDir)
+			}
 			if name == Aside || name == "tapes" || name == "control" {
 				return fs.SkipDir
 			}

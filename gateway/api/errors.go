@@ -223,8 +223,8 @@ func WriteRaw(w http.ResponseWriter, status int, raw []byte) {
 	_, _ = w.Write(raw) // a client that went away gets nothing
 }
 
-// requestIDHeader tells a client the id of its request.
-const requestIDHeader = "X-Request-Id"
+// RequestIDHeader tells a client the id of its request.
+const RequestIDHeader = "X-Request-Id"
 
 type requestKey struct{}
 

@@ -219,11 +219,11 @@ func identify(next http.Handler) http.Handler {
 func Identified(w http.ResponseWriter, r *http.Request) string {
 	id := RequestID(r.Context())
 	if id == "" {
-		id = w.Header().Get(requestIDHeader)
+		id = w.Header().Get(RequestIDHeader)
 	}
 	if id == "" {
 		id = "req_" + rand.Text()
 	}
-	w.Header().Set(requestIDHeader, id)
+	w.Header().Set(RequestIDHeader, id)
 	return id
 }

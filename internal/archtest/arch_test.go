@@ -89,6 +89,8 @@ var allowed = map[string][]string{
 	"internal/linelog":         {"internal/cut", "internal/worded"},
 	"internal/llmhttp":         {"internal/cut"},
 	"internal/intake":          {"internal/worded"},
+	"internal/journal":         {"internal/unread"},
+	"internal/keyfile":         {"internal/unread"},
 	"internal/backup":          {"internal/secretfile", "internal/userfile"},
 	"internal/certs":           {"internal/atomicfile", "internal/backoff", "internal/keypin", "internal/netaddr"},
 	"internal/certs/certstest": {"internal/certs"}, // for tests

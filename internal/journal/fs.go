@@ -9,6 +9,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/yaya-ai/yaya/internal/unread"
 )
 
 // ErrLocked reports that another journal, perhaps of another process, has the file
@@ -88,14 +90,14 @@ func (r rootFS) Open(name string, mode Mode) (File, error) {
 	// A link or a pipe that somebody put here must neither be followed nor waited
 	// for.
 	if st, err := r.root.Lstat(name); err == nil && !st.Mode().IsRegular() {
-		return nil, fmt.Errorf("open %s: not a regular file", name)
+		return nil, unread.Error(fmt.Errorf("open %s: not a regular file", name))
 	}
 	f, err := r.root.OpenFile(name, flag|syscall.O_NONBLOCK, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
-		return nil, errors.Join(fmt.Errorf("open %s: not a regular file", name), err, f.Close())
+		return nil, unread.Error(errors.Join(fmt.Errorf("open %s: not a regular file", name), err, f.Close()))
 	}
 	if mode == ReadOnly {
 		return osFile{f}, nil

@@ -10,6 +10,8 @@ import (
 	"io"
 	"os"
 	"syscall"
+
+	"github.com/yaya-ai/yaya/internal/unread"
 )
 
 const (
@@ -30,17 +32,17 @@ func CheckFolder(root *os.Root) error {
 }
 
 // Read reads a private key. It refuses files that others can read, links, and
-// incomplete keys. Without the file the error wraps fs.ErrNotExist.
+// incomplete keys; only the last are damaged. Without the file the error wraps fs.ErrNotExist.
 func Read(root *os.Root, name string) (crypto.PrivateKey, error) {
-	bad := func(why string, args ...any) (crypto.PrivateKey, error) {
-		return nil, fmt.Errorf("key file %s/%s: %s", root.Name(), name, fmt.Sprintf(why, args...))
+	bad := func(why string, args ...any) error {
+		return fmt.Errorf("key file %s/%s: %s", root.Name(), name, fmt.Sprintf(why, args...))
 	}
 	st, err := root.Lstat(name)
 	if err != nil {
 		return nil, err
 	}
 	if !st.Mode().IsRegular() {
-		return bad("it is not a regular file")
+		return nil, unread.Error(bad("it is not a regular file"))
 	}
 	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 	if err != nil {
@@ -51,7 +53,7 @@ func Read(root *os.Root, name string) (crypto.PrivateKey, error) {
 		return nil, err
 	}
 	if mode := st.Mode(); !mode.IsRegular() || mode.Perm()&0o077 != 0 {
-		return bad("its mode is %v, and others can get at it: chmod 600, or replace the key if they may have", mode)
+		return nil, unread.Error(bad("its mode is %v, and others can get at it: chmod 600, or replace the key if they may have", mode))
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxFile)) //nolint:forbidigo // bounded
 	if err != nil {
@@ -59,11 +61,11 @@ func Read(root *os.Root, name string) (crypto.PrivateKey, error) {
 	}
 	b, rest := pem.Decode(data)
 	if b == nil || b.Type != block || len(rest) != 0 {
-		return bad("it is damaged: restore it from a backup")
+		return nil, bad("it is damaged: restore it from a backup")
 	}
 	key, err := x509.ParsePKCS8PrivateKey(b.Bytes)
 	if err != nil {
-		return bad("it is damaged: %v", err)
+		return nil, bad("it is damaged: %v", err)
 	}
 	return key, nil
 }

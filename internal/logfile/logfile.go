@@ -1,6 +1,7 @@
 // Package logfile writes a log into a file that cannot grow without bound: a file that has
 // reached its size becomes NAME.1, the file that was NAME.1 becomes NAME.2, and the oldest
-// is removed.
+// is removed. A file that something else has moved away or removed, such as logrotate, is
+// noticed within a second of lines, and a new one begins.
 package logfile
 
 import (
@@ -11,6 +12,9 @@ import (
 	"path/filepath"
 	"sync"
 	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Kept is how many full files are kept beside the one that is written.
@@ -21,10 +25,15 @@ type File struct {
 	path  string
 	limit int64 // bytes of one file
 
-	mu   sync.Mutex
-	f    *os.File // nil after Close
-	size int64
+	mu     sync.Mutex
+	f      *os.File // nil after Close
+	size   int64
+	lost   error     // why there is no file in the place of one that went
+	looked time.Time // when the file was last compared with its path
 }
+
+// lookEvery is how often a file that is written is compared with its path.
+const lookEvery = time.Second
 
 // Open opens the log file at an absolute path, and creates it with mode 0600 if it does not
 // exist. A file that is rotated at limit bytes is at most one line longer. It refuses links,
@@ -40,10 +49,32 @@ func Open(path string, limit int64) (*File, error) {
 	return l, nil
 }
 
-// open opens the file for appending. Its errors name the file.
-func (l *File) open() error {
+// Check reports why [Open] would fail, without creating the file.
+func Check(path string) error {
+	l := &File{path: filepath.Clean(path)}
+	if !filepath.IsAbs(path) {
+		return fmt.Errorf("log file %q: the path must be absolute", path)
+	}
+	err := l.openWith(0)
+	if err == nil {
+		return l.Close()
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	dir := filepath.Dir(l.path)
+	if err := unix.Faccessat(unix.AT_FDCWD, dir, unix.W_OK|unix.X_OK, unix.AT_EACCESS); err != nil {
+		return fmt.Errorf("log file %s: yaya cannot create it: %w", l.path, &fs.PathError{Op: "write in", Path: dir, Err: err})
+	}
+	return nil
+}
+
+// open opens the file for appending, and creates it. Its errors name the file.
+func (l *File) open() error { return l.openWith(os.O_CREATE) }
+
+func (l *File) openWith(flag int) error {
 	// Without O_NONBLOCK, a FIFO would block until it has a reader.
-	f, err := os.OpenFile(l.path, os.O_RDWR|os.O_APPEND|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600) //nolint:forbidigo // the user chose the path
+	f, err := os.OpenFile(l.path, flag|os.O_RDWR|os.O_APPEND|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600) //nolint:forbidigo // the user chose the path
 	if err != nil {
 		return fmt.Errorf("log file: %w", err)
 	}
@@ -56,6 +87,47 @@ func (l *File) open() error {
 	}
 	l.f, l.size = f, info.Size()
 	return nil
+}
+
+// Reopen goes on in the file that has the path now, and creates one if there is none. After
+// an error, Write fails until a file can be opened there.
+func (l *File) Reopen() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.f == nil {
+		return fmt.Errorf("log file %s: %w", l.path, os.ErrClosed)
+	}
+	return l.reopen()
+}
+
+// reopen is Reopen; mu is held.
+func (l *File) reopen() error {
+	old := l.f
+	if l.lost = l.open(); l.lost != nil {
+		return l.lost
+	}
+	if err := old.Close(); err != nil {
+		return fmt.Errorf("log file: %w", err)
+	}
+	return nil
+}
+
+// look reopens the file if its path no longer leads to it; mu is held.
+func (l *File) look() error {
+	now := time.Now()
+	if now.Sub(l.looked) < lookEvery {
+		return l.lost
+	}
+	l.looked = now
+	open, err := l.f.Stat()
+	if err != nil {
+		return fmt.Errorf("log file: %w", err)
+	}
+	l.size = open.Size()                                                                         // something else may have cut it
+	if there, err := os.Lstat(l.path); l.lost == nil && err == nil && os.SameFile(open, there) { //nolint:forbidigo // the user chose the path
+		return nil
+	}
+	return l.reopen()
 }
 
 // ours reports why a file is not a log of yaya's.
@@ -84,30 +156,44 @@ func (l *File) Write(line []byte) (int, error) {
 	if l.f == nil {
 		return 0, fmt.Errorf("log file %s: %w", l.path, os.ErrClosed)
 	}
+	if err := l.look(); err != nil {
+		return 0, err
+	}
 	if l.size > 0 && l.size+int64(len(line)) > l.limit {
 		if err := l.rotate(); err != nil {
 			return 0, err
 		}
 	}
 	n, err := l.f.Write(line)
-	l.size += int64(n)
 	if err != nil {
-		return n, fmt.Errorf("log file: %w", err)
+		// The caller writes the line elsewhere, and the next one must not follow half of it.
+		if info, serr := l.f.Stat(); n > 0 && serr == nil {
+			err = errors.Join(err, l.f.Truncate(info.Size()-int64(n)))
+		}
+		return 0, fmt.Errorf("log file: %w", err)
 	}
+	l.size += int64(n)
 	return n, nil
 }
 
 // rotate begins a new file; mu is held. After an error the old file is written on.
 func (l *File) rotate() error {
-	for i := Kept; i > 0; i-- {
-		if err := os.Rename(l.numbered(i-1), l.numbered(i)); err != nil && !errors.Is(err, fs.ErrNotExist) { //nolint:forbidigo // beside that path
-			return fmt.Errorf("log file: %w", err)
-		}
-	}
-	old := l.f
-	if err := l.open(); err != nil {
+	// The next file is there before any is renamed: without one, each line that does not fit
+	// would push out a full file.
+	next := &File{path: l.path + ".new"}
+	if err := next.open(); err != nil {
 		return err
 	}
+	for i := Kept; i > 0; i-- {
+		if err := os.Rename(l.numbered(i-1), l.numbered(i)); err != nil && !errors.Is(err, fs.ErrNotExist) { //nolint:forbidigo // beside that path
+			return errors.Join(fmt.Errorf("log file: %w", err), next.Close())
+		}
+	}
+	if err := os.Rename(next.path, l.path); err != nil { //nolint:forbidigo // beside that path
+		return errors.Join(fmt.Errorf("log file: %w", err), next.Close())
+	}
+	old := l.f
+	l.f, l.size = next.f, next.size
 	if err := old.Close(); err != nil {
 		return fmt.Errorf("log file: %w", err)
 	}

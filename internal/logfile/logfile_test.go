@@ -1,11 +1,15 @@
 package logfile_test
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -82,6 +86,50 @@ func TestReopened(t *testing.T) {
 	}
 }
 
+// OP-60: while no next file can be opened, lines go elsewhere, and no full file is pushed out.
+func TestRotationWithoutTheNextFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "yaya.log")
+	l := open(t, path, 40)
+	line := func(n int) []byte { return fmt.Appendf(nil, `{"level":"warn","n":%06d}`+"\n", n) }
+	for n := range 4 {
+		if _, err := l.Write(line(n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all := func() (out string) {
+		for _, name := range []string{path, path + ".1", path + ".2", path + ".3"} {
+			data, err := os.ReadFile(name)
+			if err != nil {
+				t.Errorf("ReadFile(%s) = %v, want all files kept", name, err)
+			}
+			out += string(data)
+		}
+		return out
+	}
+	before := all()
+	var had unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &had); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 3, Max: had.Max}); err != nil {
+		t.Fatal(err)
+	}
+	for n := range 6 {
+		if _, err := l.Write(line(10 + n)); !errors.Is(err, unix.EMFILE) {
+			t.Errorf("Write() = %v, want %v", err, unix.EMFILE)
+		}
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &had); err != nil {
+		t.Fatal(err)
+	}
+	if after := all(); after != before {
+		t.Errorf("the files have\n%s\nwant\n%s", after, before)
+	}
+	if _, err := l.Write(line(20)); err != nil {
+		t.Errorf("Write() with descriptors = %v", err)
+	}
+}
+
 // OP-61: a path in a setting cannot make yaya append to a file that is not its log.
 func TestOnlyLogs(t *testing.T) {
 	dir := t.TempDir()
@@ -109,5 +157,101 @@ func TestOnlyLogs(t *testing.T) {
 	}
 	if data, err := os.ReadFile(at("profile")); err != nil || string(data) != "export A=1\n" {
 		t.Errorf("the file has %q, %v", data, err)
+	}
+}
+
+// OP-60: lines go to the file that has the path: one that was renamed, removed or cut, as by
+// logrotate, gets no more after a second, or after Reopen at once.
+func TestReplaced(t *testing.T) {
+	const line = `{"level":"warn"}` + "\n"
+	for name, replace := range map[string]func(path string) error{
+		"renamed": func(path string) error { return os.Rename(path, path+".old") },
+		"removed": os.Remove,
+		"renamed, with a new one": func(path string) error {
+			return errors.Join(os.Rename(path, path+".old"), os.WriteFile(path, nil, 0o640))
+		},
+		"cut": func(path string) error { return os.Truncate(path, 0) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, reopen := range []bool{true, false} {
+				synctest.Test(t, func(t *testing.T) {
+					path := filepath.Join(t.TempDir(), "yaya.log")
+					l := open(t, path, 1000)
+					write := func() {
+						if _, err := l.Write([]byte(line)); err != nil {
+							t.Errorf("Write() = %v", err)
+						}
+					}
+					write()
+					if err := replace(path); err != nil {
+						t.Fatal(err)
+					}
+					if reopen {
+						if err := l.Reopen(); err != nil {
+							t.Errorf("Reopen() = %v", err)
+						}
+					} else {
+						time.Sleep(2 * time.Second)
+					}
+					write()
+					if data, err := os.ReadFile(path); err != nil || string(data) != line {
+						t.Errorf("reopen %v: the file at the path has %q, %v, want one line", reopen, data, err)
+					}
+				})
+			}
+		})
+	}
+}
+
+// OP-60, OP-61: a file that cannot be opened again takes no lines until it can.
+func TestReplacedByAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const line = `{"level":"warn"}` + "\n"
+		path := filepath.Join(t.TempDir(), "yaya.log")
+		l := open(t, path, 1000)
+		if err := errors.Join(os.Remove(path), os.WriteFile(path, []byte("mine\n"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Reopen(); err == nil {
+			t.Error("Reopen() = nil, want an error about the other file")
+		}
+		for range 3 {
+			if _, err := l.Write([]byte(line)); err == nil || !strings.Contains(err.Error(), "not a log") {
+				t.Errorf("Write() = %v, want why there is no log", err)
+			}
+			time.Sleep(2 * time.Second)
+		}
+		if data, err := os.ReadFile(path); err != nil || string(data) != "mine\n" {
+			t.Errorf("the other file has %q, %v, want it unchanged", data, err)
+		}
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := l.Write([]byte(line)); err != nil {
+			t.Errorf("Write() once it is gone = %v", err)
+		}
+		if err := l.Reopen(); err != nil {
+			t.Errorf("Reopen() = %v", err)
+		}
+	})
+}
+
+// OP-61: Check says what Open would say, and creates nothing.
+func TestCheck(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	for name, text := range map[string]string{"log": `{"level":"warn"}` + "\n", "profile": "export A=1\n"} {
+		if err := os.WriteFile(at(name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for path, want := range map[string]string{at("log"): "", at("new"): "", at("profile"): "not a log", at("no/yaya.log"): "no such file", at("log/x"): "not a directory", dir: "is a directory", "x": "absolute"} {
+		err := logfile.Check(path)
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("Check(%s) = %v, want %q", path, err, want)
+		}
+	}
+	if _, err := os.Stat(at("new")); err == nil {
+		t.Error("Check created the file")
 	}
 }

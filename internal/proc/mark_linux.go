@@ -38,6 +38,9 @@ var selfBoxed = sync.OnceValue(func() bool {
 	return unix.Prlimit(0, unix.RLIMIT_LOCKS, nil, &now) == nil && now.Max == 0
 })
 
+// Boxed reports whether this process is in a sandbox of yaya's.
+func Boxed() bool { return selfBoxed() }
+
 // killBoxed kills a process and its descendants, as far as they carry the mark. Those that
 // come to this process meanwhile are found when the next one has ended.
 func (d procDir) killBoxed() bool {

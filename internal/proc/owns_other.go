@@ -12,6 +12,9 @@ import (
 // Descends needs /proc: here nobody is known to.
 func Descends(int) bool { return false }
 
+// Boxed needs the mark that sandboxes set on Linux: here every process may be in one.
+func Boxed() bool { return true }
+
 // InSandbox needs /proc, as sandboxes do.
 func InSandbox(int) bool { return false }
 

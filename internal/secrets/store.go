@@ -40,6 +40,11 @@ const (
 	maxRecord  = 256 << 10
 )
 
+// ErrDamaged is the cause of an error about a file that was read, and is not what yaya wrote
+// with its key. Without it, an error of [Store.Load] says nothing about the file: the key may
+// be missing.
+var ErrDamaged = errors.New("the sealed file is damaged")
+
 // ErrNone is the error about a missing secret.
 var ErrNone = errors.New("it is not set")
 
@@ -335,7 +340,7 @@ func (s *Store) damaged(err error) error {
 	if errors.Is(err, errNewer) {
 		return fmt.Errorf("%s: %w", s.Path(), err)
 	}
-	return fmt.Errorf("%s is damaged or was changed by something other than yaya: %w; restore it from a backup, or move it away and set the secrets again (yaya secret set NAME, yaya mcp login SERVER)", s.Path(), err)
+	return worded.Error(ErrDamaged, "%s is damaged or was changed by something other than yaya: %v; restore it from a backup, or move it away and set the secrets again (yaya secret set NAME, yaya mcp login SERVER)", s.Path(), err)
 }
 
 // learn tells the values to whoever hides them, all at once: each call has its price.

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/yaya-ai/yaya/internal/atomicfile"
+	"github.com/yaya-ai/yaya/internal/unread"
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/event"
 )
@@ -128,7 +129,7 @@ func (s *Store) read() (values, stamp, error) {
 	defer func() { _ = f.Close() }()
 	st, err := f.Stat()
 	if err != nil || !st.Mode().IsRegular() {
-		return fail(errors.Join(errors.New("not a regular file"), err))
+		return fail(unread.Error(errors.Join(errors.New("not a regular file"), err)))
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxStore+1)) //nolint:forbidigo // bounded by the reader
 	if err != nil || len(data) > maxStore {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/yaya-ai/yaya/internal/atomicfile"
+	"github.com/yaya-ai/yaya/internal/unread"
 )
 
 const (
@@ -130,7 +131,11 @@ func (s *Store) load() (stored, error) {
 }
 
 func (s *Store) broken(err error) error {
-	return fmt.Errorf("no folder is trusted while %s/%s/%s cannot be read (remove it to start over): %w", s.root.Name(), storeDir, storeFile, err)
+	remedy := " (remove it to start over)"
+	if unread.Is(err) { // it may be whole
+		remedy = ""
+	}
+	return fmt.Errorf("no folder is trusted while %s/%s/%s cannot be read%s: %w", s.root.Name(), storeDir, storeFile, remedy, err)
 }
 
 // update changes the file in one step, one process at a time.

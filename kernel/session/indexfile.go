@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"unique"
 
 	"github.com/yaya-ai/yaya/internal/journal"
@@ -217,7 +218,7 @@ func (x *index) take1(line []byte, at int64, seen *lines) bool {
 	return true
 }
 
-// take opens the file to write it or, while another process may, to read it.
+// take opens the file to write it or, while another process may or nobody can, to read it.
 func (x *index) take() (f journal.File, owned bool, err error) {
 	if err := x.fs.MkdirAll(indexDir); err != nil {
 		return nil, false, fmt.Errorf("index of sessions: %w", err)
@@ -227,8 +228,11 @@ func (x *index) take() (f journal.File, owned bool, err error) {
 		f, err = x.fs.Open(indexFile, journal.Create)
 	}
 	owned = err == nil
-	if errors.Is(err, journal.ErrLocked) || errors.Is(err, fs.ErrExist) {
-		f, err = x.fs.Open(indexFile, journal.ReadOnly)
+	if errors.Is(err, journal.ErrLocked) || errors.Is(err, fs.ErrExist) || errors.Is(err, syscall.EROFS) {
+		read, rerr := x.fs.Open(indexFile, journal.ReadOnly)
+		if rerr == nil || !errors.Is(err, syscall.EROFS) {
+			f, err = read, rerr
+		}
 	}
 	if err != nil {
 		return nil, false, fmt.Errorf("index of sessions: %w", err)

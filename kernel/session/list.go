@@ -14,6 +14,7 @@ import (
 
 	"github.com/yaya-ai/yaya/internal/cut"
 	"github.com/yaya-ai/yaya/internal/journal"
+	"github.com/yaya-ai/yaya/internal/unread"
 )
 
 // Info describes a session without opening it.
@@ -275,6 +276,23 @@ type Finding struct {
 	Problem string `json:"problem"`
 	// Damaged is false for findings that the next start repairs.
 	Damaged bool `json:"damaged"`
+	// Unread is set for a file that could not be read, and may be whole.
+	Unread bool `json:"unread,omitempty"`
+}
+
+// Bad reports whether somebody has to act on the finding.
+func (f Finding) Bad() bool { return f.Damaged || f.Unread }
+
+func damagedAt(file string, entry int64, problem string) Finding {
+	return Finding{File: file, Entry: entry, Problem: problem, Damaged: true}
+}
+
+// FindingOf returns the finding about a file whose check failed.
+func FindingOf(file string, err error) Finding {
+	if unread.Is(err) {
+		return Finding{File: file, Problem: unread.Problem(err), Unread: true}
+	}
+	return damagedAt(file, 0, err.Error())
 }
 
 // Verify reads every tape of a data directory, archived ones included, and reports
@@ -319,26 +337,26 @@ func (m *Manager) verify(name string, known Known) []Finding {
 	var o outline
 	rep, err := journal.Scan(m.cfg.FS, name, o.visit)
 	if d, ok := errors.AsType[*journal.DamageError](err); ok {
-		return []Finding{{name, d.Entry, d.Reason, true}}
+		return []Finding{damagedAt(name, d.Entry, d.Reason)}
 	}
 	if err != nil {
-		return []Finding{{File: name, Problem: err.Error(), Damaged: true}}
+		return []Finding{FindingOf(name, err)}
 	}
 	switch {
 	case rep.Size == 0 && known.something():
-		return []Finding{{name, 0, "it was emptied: it had " + known.had(), true}}
+		return []Finding{damagedAt(name, 0, "it was emptied: it had "+known.had())}
 	case rep.Size > 0 && o.start.Epoch == "":
-		return []Finding{{name, rep.First, noStart, true}}
+		return []Finding{damagedAt(name, rep.First, noStart)}
 	case rep.Size > 0 && known.cut(rep, o.epoch):
-		return []Finding{{name, rep.Last + 1, "it was cut: it had " + known.had(), true}}
+		return []Finding{damagedAt(name, rep.Last+1, "it was cut: it had "+known.had())}
 	}
 	if o.start.Parent != nil && !o.orphan {
 		if _, _, err := m.parentFile(*o.start.Parent); errors.Is(err, errLost) {
-			return []Finding{{name, 0, err.Error(), true}}
+			return []Finding{damagedAt(name, 0, err.Error())}
 		}
 	}
 	if rep.Torn > 0 {
-		return []Finding{{name, rep.Last + 1, fmt.Sprintf("%d bytes of an unfinished entry, which the next start cuts off", rep.Torn), false}}
+		return []Finding{{File: name, Entry: rep.Last + 1, Problem: fmt.Sprintf("%d bytes of an unfinished entry, which the next start cuts off", rep.Torn)}}
 	}
 	return nil
 }

@@ -64,7 +64,7 @@ func Missing(fsys journal.FS) (out []Finding, err error) {
 	}
 	for _, tape := range slices.Sorted(maps.Keys(gone)) {
 		if _, is := still[tape]; is {
-			out = append(out, Finding{tapeFile(tape), 0, "it is gone: it had " + gone[tape].had(), true})
+			out = append(out, damagedAt(tapeFile(tape), 0, "it is gone: it had "+gone[tape].had()))
 		}
 	}
 	return out, nil

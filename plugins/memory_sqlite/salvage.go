@@ -11,8 +11,11 @@ import (
 	"os"
 	"unicode/utf8"
 
+	"golang.org/x/sys/unix"
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/yaya-ai/yaya/internal/unread"
 )
 
 // damaged adds to an error of a damaged database what to do about it.
@@ -25,6 +28,20 @@ func damaged(err error) error {
 		return err
 	}
 	return fmt.Errorf("%w; stop yaya and mend it: yaya repair", err)
+}
+
+// unreadable marks an error of SQLite that says nothing about the content of the database:
+// that it cannot be opened, read or locked.
+func unreadable(err error) error {
+	e, ok := errors.AsType[*sqlite.Error](err)
+	if !ok || e.Code() == sqlite3.SQLITE_IOERR_SHORT_READ { // the file was cut
+		return err
+	}
+	switch e.Code() & 0xff {
+	case sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_FULL, sqlite3.SQLITE_INTERRUPT:
+		return unread.Error(err)
+	}
+	return err
 }
 
 // readOnly opens a database to look at it. Without a log beside it, nothing is created.
@@ -41,7 +58,8 @@ func readOnly(path string) (*sql.DB, error) {
 	return db, err
 }
 
-// Check returns an error if the database at path is damaged. Without one there is
+// Check returns an error if the database at path is damaged, or one of [unread.Is] if it
+// cannot be read. Without one there is
 // nothing to damage. It changes nothing, and a running yaya may use the database
 // meanwhile. SQLite keeps no sums: a changed byte within a text goes unnoticed.
 func Check(ctx context.Context, path string) (err error) {
@@ -55,11 +73,16 @@ func Check(ctx context.Context, path string) (err error) {
 	if st.Size() == 0 { // the first use makes it
 		return nil
 	}
+	// SQLite does not say why it cannot open a file. Opening it here would take the locks of
+	// this process from it.
+	if err := unix.Faccessat(unix.AT_FDCWD, path, unix.R_OK, unix.AT_EACCESS); err != nil {
+		return &fs.PathError{Op: "open", Path: path, Err: err}
+	}
 	db, err := readOnly(path)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, db.Close()) }()
+	defer func() { err = unreadable(errors.Join(err, db.Close())) }()
 	var said string
 	if err := db.QueryRowContext(ctx, `PRAGMA integrity_check(1)`).Scan(&said); err != nil {
 		return err
