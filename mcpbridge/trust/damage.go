@@ -42,10 +42,12 @@ func blockedBy(err error, seen Seen) Verdict {
 }
 
 // Damaged returns why the files of approvals cannot be read that are damaged, by name
-// below the data directory.
+// below the data directory. It changes none.
 func (s *Store) Damaged() (map[string]error, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.looks = true
+	defer func() { s.looks = false }()
 	all, err := s.records()
 	out := map[string]error{}
 	for file, r := range all {

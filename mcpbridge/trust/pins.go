@@ -114,6 +114,7 @@ type Store struct {
 
 	mu    sync.Mutex
 	names map[string]string // of the servers that were checked, by file
+	looks bool              // the files stay as they are; mu is held meanwhile
 }
 
 // NewStore keeps its files below root, which the caller closes.
@@ -334,7 +335,10 @@ func (s *Store) load(file string) (r record, found bool, err error) {
 		}
 	}
 	if err == nil && r.Source.Config != "" { // earlier versions stored it
-		if err := s.save(file, r); err != nil {
+		if !s.looks {
+			err = s.save(file, r)
+		}
+		if err != nil {
 			return record{}, false, err
 		}
 		r.Source.Config = ""

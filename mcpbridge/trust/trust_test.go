@@ -372,6 +372,13 @@ func TestConfigurationIsNotWrittenDown(t *testing.T) {
 				t.Errorf("the file has the secret: %s", now)
 			}
 			old := strings.Replace(now, `{"server":"s"}`, `{"server":"s","config":"stdio\u0000run\u0000\u0000--token\u0000hunter2"}`, 1)
+			if err := os.WriteFile(files[0], []byte(old), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			// yaya verify, which may be root's, changes nothing.
+			if bad, err := open(t, dir).Damaged(); err != nil || len(bad) != 0 || content() != old {
+				t.Errorf("Damaged = %v, %v, and the file has %s, want it unchanged", bad, err, content())
+			}
 			if err := os.WriteFile(files[0], []byte(old), 0o600); err != nil || old == now {
 				t.Fatalf("%v: got %s, want old not %v", err, now, now)
 			}
