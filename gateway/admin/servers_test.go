@@ -143,17 +143,27 @@ func TestChangesWait(t *testing.T) {
 	w.want("GET", "/api/mcp/quarantine", "", 200, `"diff":"+x"`)
 	w.want("POST", "/api/mcp/quarantine/known/approve", `{"digest":"other"}`, 409, "")
 	w.want("POST", "/api/mcp/quarantine/known/approve", `{"digest":"d1","tools":["t"]}`, 204, "")
-	w.want("DELETE", "/api/mcp/servers/nothing", "", 404, "nothing")
+	for _, path := range []string{"DELETE /api/mcp/servers/nothing", "POST /api/mcp/servers/nothing/restart"} {
+		method, at, _ := strings.Cut(path, " ")
+		w.want(method, at, "", 404, "nothing")
+	}
+	w.want("PATCH", "/api/mcp/servers/nothing", `{"enabled":true}`, 404, "nothing")
+	w.want("POST", "/api/mcp/quarantine/nothing/approve", `{"digest":"d1"}`, 404, "nothing")
+	w.want("DELETE", "/api/mcp/servers/waits", "", 404, "waits")
 	w.want("DELETE", "/api/mcp/servers/known", "", 204, "")
 	if got := fmt.Sprint(f.done[len(f.done)-3:]); got != "[restarted approved knownt removed]" {
 		t.Errorf("done: %s", got)
 	}
 	got := w.want("GET", "/api/audit?event=server_*", "", 200, `"event":"server_change_proposed","actor":"owner","target":"new"`)
 	// The audit does not record a failed change as done (USE-2).
-	for _, want := range []string{`"event":"server_changed","actor":"owner","target":"new"`, `exactly`, `"server_restarted"`, `"server_removed"`, `"event":"server_removed_failed","actor":"owner","target":"nothing"`, `"event":"server_changed_failed","actor":"owner","target":"known"`} {
+	for _, want := range []string{`"event":"server_changed","actor":"owner","target":"new"`, `exactly`, `"server_restarted"`, `"server_removed"`, `"event":"server_removed_failed","actor":"owner","target":"waits"`, `"event":"server_changed_failed","actor":"owner","target":"known"`} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the audit lacks %s: %s", want, got)
 		}
+	}
+	// Its target can be anything if there is nothing of that name, such as a secret.
+	if strings.Contains(got, "nothing") {
+		t.Errorf("the audit has what does not exist: %s", got)
 	}
 	// A change that cannot be recorded does not happen (R30).
 	n := len(f.done)
