@@ -61,15 +61,17 @@ type Box struct {
 type Run struct {
 	Enforced Enforced
 
-	box      *Box
-	policy   Policy
-	mounts   *mounts.Table // of this process; nil if they are not known
-	owned    []string      // by [Run.own]
-	dir      string        // that the program starts in, once it is known
-	landlock int           // version
-	system   runSystem
-	trial    bool    // of a back end, without a program: what this machine has at the moment does not matter
-	golang   *goHost // of a program that can write modules of its own, else nil
+	box        *Box
+	policy     Policy
+	mounts     *mounts.Table // of this process; nil if they are not known
+	owned      []string      // by [Run.own]
+	dir        string        // that the program starts in, once it is known
+	hidden     []string      // by [Run.secrets], for the folder hiddenFrom
+	hiddenFrom string
+	landlock   int // version
+	system     runSystem
+	trial      bool    // of a back end, without a program: what this machine has at the moment does not matter
+	golang     *goHost // of a program that can write modules of its own, else nil
 	// cargoHome is the home of Cargo where the host has none.
 	cargoHome string
 	mu        sync.Mutex
@@ -237,10 +239,31 @@ func (b *Box) own() []string { return reals(b.Own) }
 
 func reals(names []string) []string {
 	var all []string
+	seen := resolved{}
 	for _, name := range names {
-		all = append(all, real(name))
+		all = append(all, seen.real(name))
 	}
 	return all
+}
+
+// resolved remembers where paths lead: those of credentials share a few folders, and most of
+// them are not there.
+type resolved map[string]string
+
+// real is [real] for clean paths.
+func (r resolved) real(name string) string {
+	if to, ok := r[name]; ok {
+		return to
+	}
+	to := name
+	if dir := filepath.Dir(name); dir != name {
+		to = filepath.Join(r.real(dir), filepath.Base(name))
+		if info, err := os.Lstat(to); err == nil && info.Mode()&os.ModeSymlink != 0 { //nolint:gosec // it is looked at, no more
+			to = real(to)
+		}
+	}
+	r[name] = to
+	return to
 }
 
 // real follows the links of a path as far as it exists.

@@ -110,13 +110,20 @@ func (r *Run) secret(name string) bool {
 	if name == "/" || slices.ContainsFunc(dirs, func(home string) bool { return inside.Covers(name, real(home)) }) {
 		return true
 	}
-	overlaps := func(hidden string) bool {
-		for _, at := range []string{hidden, real(hidden)} {
-			if inside.Covers(at, name) || inside.Covers(name, at) {
-				return true
+	return slices.ContainsFunc(r.secrets(), func(at string) bool { return inside.Covers(at, name) || inside.Covers(name, at) })
+}
+
+// secrets are the paths that [Run.secret] compares with, and where links lead that they are.
+// They are resolved once: a start compares them with every folder of PATH.
+func (r *Run) secrets() []string {
+	if r.hidden == nil || r.hiddenFrom != r.dir {
+		all := slices.Concat(credentialPaths(r.policy.Home, r.dir), ofRoot(), r.policy.Hide, r.box.Own)
+		for i, to := range reals(all) {
+			if to != all[i] {
+				all = append(all, to)
 			}
 		}
-		return false
+		r.hidden, r.hiddenFrom = all, r.dir
 	}
-	return slices.ContainsFunc(credentialPaths(r.policy.Home, r.dir), overlaps) || slices.ContainsFunc(ofRoot(), overlaps) || slices.ContainsFunc(r.policy.Hide, overlaps) || slices.ContainsFunc(r.box.Own, overlaps)
+	return r.hidden
 }
