@@ -141,7 +141,9 @@ func (l *socketLook) host() error {
 		at := "/proc/" + p.Name()
 		if net, err := os.Readlink(at + "/ns/net"); err == nil && !seen[net] { //nolint:gosec // the kernel's
 			seen[net] = true
-			if err := l.table(at+"/net/unix", relative); err != nil && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.ESRCH) && !errors.Is(err, syscall.EINVAL) {
+			// Its process may end meanwhile, in any way that the kernel says it.
+			err := l.table(at+"/net/unix", relative)
+			if _, gone := errors.AsType[*fs.PathError](err); err != nil && !gone {
 				return err
 			}
 		}
