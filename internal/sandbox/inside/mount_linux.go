@@ -302,7 +302,7 @@ func (b *builder) mask(path string) (err error) {
 		if !b.visible(path) {
 			return nil
 		}
-		if err = b.maskOnce(path); !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.EROFS) {
+		if err = b.maskOnce(path); !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.EROFS) && !errors.Is(err, unix.EEXIST) {
 			return err
 		}
 	}
