@@ -271,7 +271,7 @@ func serversAlone(x alone) (func(), error) {
 	if err != nil {
 		return nil, err
 	}
-	x.cfg.Servers = serverAdmin{m: own, permits: manage.NewPermits(x.at.data.Name())}
+	x.cfg.Servers = serverAdmin{m: own}
 	return own.Close, nil
 }
 

@@ -12,7 +12,6 @@ import (
 	"github.com/yaya-ai/yaya/feature"
 	"github.com/yaya-ai/yaya/gateway"
 	"github.com/yaya-ai/yaya/gateway/admin"
-	"github.com/yaya-ai/yaya/internal/sandbox"
 	"github.com/yaya-ai/yaya/mcpbridge/manage"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
@@ -55,7 +54,6 @@ func (p Paths) ungiven(ours ownFiles) func() (folders, files []string) {
 // serverAdmin manages MCP servers for the admin API. It implements [admin.Servers].
 type serverAdmin struct {
 	m       *manage.Manager
-	permits *manage.Permits
 	metrics *gateway.Metrics // of calls, nil where none runs
 	log     zerolog.Logger
 }
@@ -141,38 +139,8 @@ func (s serverAdmin) Prepare(name string, config json.RawMessage, revision strin
 
 // Allow implements [admin.Servers].
 func (s serverAdmin) Allow(name string, what admin.ServerPermit, remove bool) (admin.Prepared, error) {
-	p, err := s.m.Allow(name, servers.Sandbox{Read: what.Read, Write: what.Write, Hosts: s.spelled(name, what.Hosts), Env: what.Env}, remove)
+	p, err := s.m.Allow(name, servers.Sandbox{Read: what.Read, Write: what.Write, Hosts: what.Hosts, Env: what.Env}, remove)
 	return prepared(p), answerOf(err)
-}
-
-// spelled returns hosts in the spellings in which a server is permitted them, by its entry or,
-// if a folder brings it, by its user: each once, and in the canonical one if it is not there.
-func (s serverAdmin) spelled(name string, hosts []string) []string {
-	var has []string
-	for _, x := range s.m.Configured() {
-		switch {
-		case x.Name != name:
-		case x.Project:
-			permit, _ := s.permits.Of(x) // the manager reads it again, and reports an error
-			has = permit.Hosts
-		case x.Sandbox != nil:
-			has = x.Sandbox.Hosts
-		}
-	}
-	var all []string
-	for _, host := range hosts {
-		host = sandbox.CanonicalHost(host)
-		same := slices.DeleteFunc(slices.Clone(has), func(h string) bool { return sandbox.CanonicalHost(h) != host })
-		if len(same) == 0 {
-			same = []string{host}
-		}
-		for _, h := range same {
-			if !slices.Contains(all, h) {
-				all = append(all, h)
-			}
-		}
-	}
-	return all
 }
 
 // Switch implements [admin.Servers].

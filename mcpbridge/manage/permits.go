@@ -210,6 +210,10 @@ func (s *Manager) Allow(name string, asked servers.Sandbox, remove bool) (Prepar
 	if err := asked.Check(); err != nil {
 		return Prepared{}, refused("%v", err)
 	}
+	asked.Hosts = slices.Clone(asked.Hosts)
+	for i, host := range asked.Hosts {
+		asked.Hosts[i] = sandbox.CanonicalHost(host)
+	}
 	if !remove {
 		if err := sandbox.CheckHosts(asked.Hosts, s.listens()); err != nil {
 			return Prepared{}, refused("%v", err)

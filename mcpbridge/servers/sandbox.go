@@ -325,7 +325,8 @@ func RegistryHosts(lookup func(string) (string, bool)) []string {
 	return all
 }
 
-// Permit returns the server with the user's permits added to its entry.
+// Permit returns the server with the user's permits added to its entry, without hosts that the
+// entry has in another spelling.
 func (s Server) Permit(more Sandbox) Server {
 	if s.SandboxProfile() != SandboxServer {
 		return s
@@ -334,13 +335,10 @@ func (s Server) Permit(more Sandbox) Server {
 	if s.Sandbox != nil {
 		b = *s.Sandbox
 	}
-	for _, l := range []struct {
-		list *[]string
-		more []string
-	}{{&b.Read, more.Read}, {&b.Write, more.Write}, {&b.Hosts, more.Hosts}, {&b.Env, more.Env}} {
+	for _, l := range b.lists(more) {
 		*l.list = slices.Clone(*l.list)
-		for _, m := range l.more {
-			if !slices.Contains(*l.list, m) {
+		for _, m := range l.other {
+			if !slices.ContainsFunc(*l.list, func(have string) bool { return l.canonical(have) == l.canonical(m) }) {
 				*l.list = append(*l.list, m)
 			}
 		}
@@ -349,23 +347,35 @@ func (s Server) Permit(more Sandbox) Server {
 	return s
 }
 
-// Forbid removes everything that less names from a sandbox. It fails if something is not in it.
+// Forbid removes everything that less names from a sandbox, hosts in every spelling. It fails if
+// something is not in it.
 func (b Sandbox) Forbid(less Sandbox) (Sandbox, error) {
-	for _, l := range []struct {
-		what string
-		list *[]string
-		less []string
-	}{{"read", &b.Read, less.Read}, {"write", &b.Write, less.Write}, {"host", &b.Hosts, less.Hosts}, {"env", &b.Env, less.Env}} {
-		*l.list = slices.Clone(*l.list)
-		for _, m := range l.less {
-			i := slices.Index(*l.list, m)
-			if i < 0 {
+	for _, l := range b.lists(less) {
+		for _, m := range l.other {
+			left := slices.DeleteFunc(slices.Clone(*l.list), func(have string) bool { return l.canonical(have) == l.canonical(m) })
+			if len(left) == len(*l.list) {
 				return b, fmt.Errorf("--%s %s was not allowed", l.what, m)
 			}
-			*l.list = slices.Delete(*l.list, i, i+1)
+			*l.list = left
 		}
 	}
 	return b, nil
+}
+
+// permitted is one of the lists of a sandbox that permits change, with that of another one.
+type permitted struct {
+	what      string
+	list      *[]string
+	other     []string
+	canonical func(string) string
+}
+
+// lists are those of a sandbox.
+func (b *Sandbox) lists(other Sandbox) []permitted {
+	asIs := func(s string) string { return s }
+	return []permitted{
+		{"read", &b.Read, other.Read, asIs}, {"write", &b.Write, other.Write, asIs}, {"host", &b.Hosts, other.Hosts, sandbox.CanonicalHost}, {"env", &b.Env, other.Env, asIs},
+	}
 }
 
 // Check returns an error if a sandbox is not valid in an entry.
