@@ -13,7 +13,7 @@ import (
 	"github.com/yaya-ai/yaya/kernel/session"
 )
 
-// damagedNow are the files that verify calls damaged.
+// damagedNow lists the files that verify calls damaged, or cannot read.
 func damagedNow(t *testing.T, g *Flags) (out []string) {
 	t.Helper()
 	p, err := g.Paths()
@@ -30,7 +30,7 @@ func damagedNow(t *testing.T, g *Flags) (out []string) {
 		t.Fatalf("VerifyData: %v", err)
 	}
 	for _, f := range findings {
-		if f.Damaged {
+		if f.Bad() {
 			out = append(out, f.File)
 		}
 	}

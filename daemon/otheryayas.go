@@ -78,7 +78,23 @@ func (p Paths) enlist() error {
 	return p.write("", func(entry) entry { return entry{Data: p.Data, Hidden: hidden} })
 }
 
-// write changes an entry of this yaya: that of its folders, or another one by its suffix.
+// entryName is the name of an entry of this yaya: that of its folders, or another one by its
+// suffix.
+func (p Paths) entryName(suffix string) string {
+	sum := sha256.Sum256([]byte(p.Data))
+	return fmt.Sprintf("%x%s.json", sum[:8], suffix)
+}
+
+// unlist removes an entry of this yaya.
+func (p Paths) unlist(suffix string) error {
+	err := os.Remove(filepath.Join(p.listDir(), p.entryName(suffix))) //nolint:forbidigo // yaya's own
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// write changes an entry of this yaya.
 func (p Paths) write(suffix string, change func(have entry) entry) error {
 	if err := os.MkdirAll(p.listDir(), 0o700); err != nil { //nolint:forbidigo // a folder of the user's, named by yaya
 		return err
@@ -88,8 +104,7 @@ func (p Paths) write(suffix string, change func(have entry) entry) error {
 		return err
 	}
 	defer func() { _ = root.Close() }()
-	sum := sha256.Sum256([]byte(p.Data))
-	name := fmt.Sprintf("%x%s.json", sum[:8], suffix)
+	name := p.entryName(suffix)
 	raw, err := readEntry(root, name)
 	var have entry
 	if err != nil || json.Unmarshal(raw, &have) != nil { // it is not there, or is to be replaced
@@ -113,8 +128,11 @@ func (o ownFiles) enlist(daemon bool) error {
 		return nil
 	}
 	hidden, readable := o.Now()
-	if len(hidden)+len(readable) == 0 && !daemon {
-		return nil
+	if len(hidden)+len(readable) == 0 {
+		if !daemon {
+			return nil
+		}
+		return o.paths.unlist("-files")
 	}
 	return o.paths.write("-files", func(have entry) entry {
 		if !daemon {

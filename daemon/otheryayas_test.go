@@ -84,11 +84,15 @@ func TestFilesAreEnlisted(t *testing.T) {
 			t.Errorf("another yaya's sandboxes do not change %q, want %s too", readable, name)
 		}
 	}
-	if err := (ownFiles{paths: one}).enlist(true); err != nil { // the next daemon has no flags
+	// The next daemon has no flags and no links.
+	if err := errors.Join(os.Remove(one.Servers()), (ownFiles{paths: one}).enlist(true)); err != nil {
 		t.Fatal(err)
 	}
 	if hidden, _, err := (ownFiles{paths: two}).Elsewhere(); err != nil || slices.Contains(hidden, key) || slices.Contains(hidden, other) {
 		t.Errorf("Elsewhere = %q, %v, want no file of the daemon before", hidden, err)
+	}
+	if files, err := os.ReadDir(one.listDir()); err != nil || len(files) != 1 {
+		t.Errorf("the list has %d entries, %v, want that of the folders alone", len(files), err)
 	}
 }
 

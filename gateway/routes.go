@@ -67,14 +67,17 @@ func (s *Server) routes() http.Handler {
 // that did would hide what handlers do with the connection.
 func (s *Server) logged(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		e := s.cfg.Log.Debug()
+		if !e.Enabled() {
+			next.ServeHTTP(w, r)
+			return
+		}
 		began := time.Now()
 		next.ServeHTTP(w, r)
-		if e := s.cfg.Log.Debug(); e.Enabled() {
-			if id := w.Header().Get(api.RequestIDHeader); id != "" {
-				e = e.Str("request_id", id)
-			}
-			e.Str("method", r.Method).Str("path", r.URL.Path).Dur("ms", time.Since(began)).Msg("a request has ended")
+		if id := w.Header().Get(api.RequestIDHeader); id != "" {
+			e = e.Str("request_id", id)
 		}
+		e.Str("method", r.Method).Str("path", r.URL.Path).Dur("ms", time.Since(began)).Msg("a request has ended")
 	})
 }
 

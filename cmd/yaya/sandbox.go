@@ -80,15 +80,15 @@ Profiles: guarded (your files and network, but not yaya's), server, command, che
 				return fmt.Errorf("--host: %w", err)
 			}
 			told := &onceEach{w: c.ErrOrStderr()}
-			var own daemon.OwnPaths
-			policy, err := f.Policy(p, path, args, told.tell, func(policy *sandbox.Policy) { watchPaths(policy, args, told, &own) })
+			own, err := g.EveryOwn(p, theirs)
+			if err != nil {
+				return err
+			}
+			policy, err := f.Policy(p, path, args, told.tell, func(policy *sandbox.Policy) { watchPaths(policy, args, told, own) })
 			if bad, ok := errors.AsType[*daemon.BadFlag](err); ok {
 				return usage(bad)
 			}
 			if err != nil {
-				return err
-			}
-			if own, err = g.EveryOwn(p, theirs); err != nil {
 				return err
 			}
 			box := &sandbox.Box{Own: own.Hidden, Readable: own.Readable, Backend: set.Backend, Yaya: yaya, Set: &sandbox.Settings{Mode: sandbox.Prefer, Backend: set.Backend, BackendFrom: set.BackendFrom}, Listens: func() []string { return listens }}

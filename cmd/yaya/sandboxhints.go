@@ -41,7 +41,7 @@ func aboutGit(w io.Writer, profile string, policy sandbox.Policy, argv []string)
 
 // watchPaths reports the paths that a command line names but the sandbox hides, and the flag
 // that shows them, if one does. None shows yaya's own, which are known when the command starts.
-func watchPaths(policy *sandbox.Policy, argv []string, told *onceEach, own *daemon.OwnPaths) {
+func watchPaths(policy *sandbox.Policy, argv []string, told *onceEach, own daemon.OwnPaths) {
 	for _, arg := range argv[1:] {
 		_, value, _ := strings.Cut(arg, "=") // --root=PATH
 		for _, name := range []string{arg, value} {

@@ -102,7 +102,7 @@ func (d *dir) walk(visit func(name string, k *kind) error, unlisted func(name st
 // known reads what is known of sessions beside their tapes, by the names of the tapes.
 func (d *dir) known() map[string]session.Known {
 	out, err := session.KnownTapes(journal.Root(d.root))
-	if err != nil || out == nil {
+	if err != nil {
 		out = map[string]session.Known{} // it is a cache, and the next start makes it again
 	}
 	folders, err := fs.ReadDir(d.root.FS(), "sessions")

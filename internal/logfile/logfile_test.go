@@ -217,7 +217,7 @@ func TestReplacedByAnother(t *testing.T) {
 		}
 		for range 3 {
 			if _, err := l.Write([]byte(line)); err == nil || !strings.Contains(err.Error(), "not a log") {
-				t.Errorf("Write() = %v, want why there is no log", err)
+				t.Errorf("Write() = %v, want the reason why there is no log", err)
 			}
 			time.Sleep(2 * time.Second)
 		}

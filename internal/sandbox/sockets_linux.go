@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 
@@ -124,7 +123,7 @@ func (l *socketLook) host() error {
 	if err := l.table("/proc/net/unix", relative); err != nil {
 		return err
 	}
-	processes, err := os.ReadDir("/proc") //nolint:forbidigo // the kernel's
+	processes, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
 		return err
 	}
@@ -133,27 +132,28 @@ func (l *socketLook) host() error {
 		return err
 	}
 	seen := map[string]bool{own: true}
-	folders := map[string]bool{} // that processes work in
-	for _, p := range processes {
-		if _, err := strconv.Atoi(p.Name()); err != nil {
+	for _, at := range processes {
+		net, err := os.Readlink(at + "/ns/net") //nolint:gosec // the kernel's
+		if err != nil || seen[net] {
 			continue
 		}
-		at := "/proc/" + p.Name()
-		if net, err := os.Readlink(at + "/ns/net"); err == nil && !seen[net] { //nolint:gosec // the kernel's
-			seen[net] = true
-			// Its process may end meanwhile, in any way that the kernel says it.
-			err := l.table(at+"/net/unix", relative)
-			if _, gone := errors.AsType[*fs.PathError](err); err != nil && !gone {
-				return err
-			}
-		}
-		if cwd, err := os.Readlink(at + "/cwd"); err == nil { //nolint:gosec // the kernel's
-			folders[cwd] = true
+		seen[net] = true
+		// Its process may end meanwhile, in any way that the kernel says it.
+		err = l.table(at+"/net/unix", relative)
+		if _, gone := errors.AsType[*fs.PathError](err); err != nil && !gone {
+			return err
 		}
 	}
-	for name := range relative {
-		for dir := range folders {
-			if err := l.folder(filepath.Dir(filepath.Join(dir, name))); err != nil {
+	if len(relative) == 0 {
+		return nil
+	}
+	for _, at := range processes {
+		folder, err := os.Readlink(at + "/cwd") //nolint:gosec // the kernel's
+		if err != nil {
+			continue
+		}
+		for name := range relative {
+			if err := l.folder(filepath.Dir(filepath.Join(folder, name))); err != nil {
 				return err
 			}
 		}

@@ -46,9 +46,7 @@ func blockedBy(err error, seen Seen) Verdict {
 func (s *Store) Damaged() (map[string]error, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.looks = true
-	defer func() { s.looks = false }()
-	all, err := s.records()
+	all, err := s.all(s.parse)
 	out := map[string]error{}
 	for file, r := range all {
 		if r.broken != nil {

@@ -114,7 +114,6 @@ type Store struct {
 
 	mu    sync.Mutex
 	names map[string]string // of the servers that were checked, by file
-	looks bool              // the files stay as they are; mu is held meanwhile
 }
 
 // NewStore keeps its files below root, which the caller closes.
@@ -288,8 +287,11 @@ func (s *Store) Forget(server string) error {
 	return nil
 }
 
-// records reads the records of all servers, by file; the caller holds mu.
-func (s *Store) records() (map[string]record, error) {
+// records loads the records of all servers, by file; the caller holds mu.
+func (s *Store) records() (map[string]record, error) { return s.all(s.load) }
+
+// all reads the records of all servers, by file; the caller holds mu.
+func (s *Store) all(read func(file string) (record, bool, error)) (map[string]record, error) {
 	entries, err := fs.ReadDir(s.root.FS(), folder)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -302,7 +304,7 @@ func (s *Store) records() (map[string]record, error) {
 		if !strings.HasSuffix(e.Name(), ".json") || e.Name() == oldProjects {
 			continue
 		}
-		r, _, err := s.load(e.Name())
+		r, _, err := read(e.Name())
 		if errors.Is(err, ErrDamaged) {
 			// No server has a name like the file's.
 			r, err = record{Source: Source{Server: cmp.Or(s.names[e.Name()], folder+"/"+e.Name())}, broken: err}, nil
@@ -324,7 +326,20 @@ func (s *Store) Changed(src Source) time.Time {
 	return info.ModTime()
 }
 
+// load reads a record, and takes out of its file what earlier versions stored there.
 func (s *Store) load(file string) (r record, found bool, err error) {
+	if r, found, err = s.parse(file); err != nil || r.Source.Config == "" {
+		return r, found, err
+	}
+	if err = s.save(file, r); err != nil {
+		return record{}, false, err
+	}
+	r.Source.Config = ""
+	return r, found, nil
+}
+
+// parse reads a record, and changes nothing.
+func (s *Store) parse(file string) (r record, found bool, err error) {
 	data, found, err := s.read(file)
 	if err == nil && found {
 		if err = json.Unmarshal(data, &r); err == nil && r.Source.Server == "" && r.Repaired == nil {
@@ -334,20 +349,11 @@ func (s *Store) load(file string) (r record, found bool, err error) {
 			return record{}, false, s.damaged(file, err)
 		}
 	}
-	if err == nil && r.Source.Config != "" { // earlier versions stored it
-		if !s.looks {
-			err = s.save(file, r)
-		}
-		if err != nil {
-			return record{}, false, err
-		}
-		r.Source.Config = ""
+	if err != nil {
+		return record{}, false, fmt.Errorf("the approvals of servers cannot be read: %s/%s/%s: %w", s.root.Name(), folder, file, err)
 	}
 	if mcp.IsModernProtocol(r.Version) { // 0.1 kept one version, of either era
 		r.Version, r.Modern = "", r.Version
-	}
-	if err != nil {
-		return record{}, false, fmt.Errorf("the approvals of servers cannot be read: %s/%s/%s: %w", s.root.Name(), folder, file, err)
 	}
 	return r, found, nil
 }
