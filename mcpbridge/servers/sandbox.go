@@ -335,7 +335,7 @@ func (s Server) Permit(more Sandbox) Server {
 	if s.Sandbox != nil {
 		b = *s.Sandbox
 	}
-	for _, l := range b.lists(more) {
+	for _, l := range permittable(&b, more) {
 		*l.list = slices.Clone(*l.list)
 		for _, m := range l.other {
 			if !slices.ContainsFunc(*l.list, func(have string) bool { return l.canonical(have) == l.canonical(m) }) {
@@ -350,7 +350,7 @@ func (s Server) Permit(more Sandbox) Server {
 // Forbid removes everything that less names from a sandbox, hosts in every spelling. It fails if
 // something is not in it.
 func (b Sandbox) Forbid(less Sandbox) (Sandbox, error) {
-	for _, l := range b.lists(less) {
+	for _, l := range permittable(&b, less) {
 		for _, m := range l.other {
 			left := slices.DeleteFunc(slices.Clone(*l.list), func(have string) bool { return l.canonical(have) == l.canonical(m) })
 			if len(left) == len(*l.list) {
@@ -362,7 +362,7 @@ func (b Sandbox) Forbid(less Sandbox) (Sandbox, error) {
 	return b, nil
 }
 
-// permitted is one of the lists of a sandbox that permits change, with that of another one.
+// permitted is such a list, with that of another sandbox.
 type permitted struct {
 	what      string
 	list      *[]string
@@ -370,8 +370,8 @@ type permitted struct {
 	canonical func(string) string
 }
 
-// lists are those of a sandbox.
-func (b *Sandbox) lists(other Sandbox) []permitted {
+// permittable returns the lists of a sandbox that permits change.
+func permittable(b *Sandbox, other Sandbox) []permitted {
 	asIs := func(s string) string { return s }
 	return []permitted{
 		{"read", &b.Read, other.Read, asIs}, {"write", &b.Write, other.Write, asIs}, {"host", &b.Hosts, other.Hosts, sandbox.CanonicalHost}, {"env", &b.Env, other.Env, asIs},
