@@ -77,8 +77,10 @@ fmt-check: ## fail if make fmt would change a file; checks the page only with th
 unit: ## run the tests quickly: without the race detector, without peers
 	go test -short ./...
 
+# A program with the race detector sleeps for a second before it exits, which the
+# tests that run yaya as a program would wait for thousands of times.
 race: peers chromium bwrap systemd ## run all tests with the race detector; no peer may be missing
-	YAYA_PEERS_REQUIRED=1 go test -race -timeout 45m ./...
+	GORACE=atexit_sleep_ms=10 YAYA_PEERS_REQUIRED=1 go test -race -timeout 45m ./...
 
 # race runs them with less. The benchmarks run once, so that none is broken when it
 # is needed.
