@@ -8,12 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/yaya-ai/yaya/control"
+	"github.com/yaya-ai/yaya/internal/lazyregexp"
 )
 
 // Limits of enrollment.
@@ -137,7 +137,7 @@ type Registered struct {
 	RequestID string
 }
 
-var deviceID = regexp.MustCompile(`^[A-Za-z0-9_.:-]{1,128}$`)
+var deviceID = lazyregexp.New(`^[A-Za-z0-9_.:-]{1,128}$`)
 
 // Register enrolls a device that has a code, or whose request was approved and that
 // proves its key; for others it records a waiting request. An error wraps
@@ -151,7 +151,7 @@ func (a *Authority) Register(ctx context.Context, peer string, r Registration) (
 	if err := checkKey(key); err != nil {
 		return Registered{}, err
 	}
-	if !deviceID.MatchString(r.DeviceID) || r.DeviceID == control.Owner || r.DeviceID == "anonymous" {
+	if !deviceID().MatchString(r.DeviceID) || r.DeviceID == control.Owner || r.DeviceID == "anonymous" {
 		return Registered{}, fmt.Errorf("%w: a device_id is 1 to 128 letters, digits, and . _ : -", ErrBadRequest)
 	}
 	if err := a.sameKey(r.DeviceID, key); err != nil {

@@ -8,13 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/yaya-ai/yaya/control"
+	"github.com/yaya-ai/yaya/internal/lazyregexp"
 )
 
 // The form of a lasting token: a prefix that scanners for secrets can look for, 52
@@ -40,7 +40,7 @@ const (
 // could enroll devices that remain after its end, and the others are for kernels.
 var deviceScopes = []Scope{DevicesApprove, DevicesManage, KernelAttach, SkillsInvoke}
 
-var lastingName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$`)
+var lastingName = lazyregexp.New(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$`)
 
 // lasting is a token that is valid until it is revoked or expires.
 type lasting struct {
@@ -129,7 +129,7 @@ func wellFormed(token string) bool {
 
 func (n *NewLasting) check(now time.Time) error {
 	switch {
-	case !lastingName.MatchString(n.Name):
+	case !lastingName().MatchString(n.Name):
 		return fmt.Errorf("%w: %q cannot be the name of a token, which has 1 to 64 letters, digits, dots, dashes and underscores and begins with a letter or digit", ErrBadRequest, clean(n.Name, 80))
 	case len(n.Scopes) == 0:
 		return fmt.Errorf("%w: a token needs at least one scope", ErrBadRequest)
@@ -203,7 +203,7 @@ func (a *Authority) RevokeLasting(ctx context.Context, actor Principal, name str
 	if err := Allow(actor, DevicesManage); err != nil {
 		return err
 	}
-	if !lastingName.MatchString(name) {
+	if !lastingName().MatchString(name) {
 		return fmt.Errorf("token %q is %w", clean(name, 80), ErrNotFound)
 	}
 	_, err := a.log.Append(ctx, control.Change{Event: evLastingRevoked, Actor: actor.Actor(), Target: name}, func() error {

@@ -15,8 +15,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"time"
+
+	"github.com/yaya-ai/yaya/internal/lazyregexp"
 )
 
 // Limits of a change.
@@ -136,11 +137,11 @@ type State struct {
 	Quorum bool   // whether changes can be written
 }
 
-var eventName = regexp.MustCompile(`^[a-z][a-z0-9_.]{0,63}$`)
+var eventName = lazyregexp.New(`^[a-z][a-z0-9_.]{0,63}$`)
 
 // Marshal checks a change and returns its payload as JSON.
 func (c Change) Marshal() (json.RawMessage, error) {
-	if !eventName.MatchString(c.Event) {
+	if !eventName().MatchString(c.Event) {
 		return nil, fmt.Errorf("%w: %q is not the name of an event", ErrInvalid, c.Event)
 	}
 	if c.Actor == "" || len(c.Actor) > MaxName || len(c.Target) > MaxName {

@@ -1,9 +1,10 @@
 package daemon
 
 import (
-	"regexp"
 	"runtime/debug"
 	"strings"
+
+	"github.com/yaya-ai/yaya/internal/lazyregexp"
 )
 
 // next is the version that is being worked on: the first in CHANGELOG.md. Only a build of
@@ -24,18 +25,18 @@ func Version() string {
 }
 
 // release matches a tag, and nothing that git describe or go add to one.
-var release = regexp.MustCompile(`^v\d+\.\d+\.\d+(-(rc|beta|alpha)\.?\d+)?$`)
+var release = lazyregexp.New(`^v\d+\.\d+\.\d+(-(rc|beta|alpha)\.?\d+)?$`)
 
 // describedVersion is the version of a commit: a tag's own, else a -dev of the next.
 func describedVersion(commit string) string {
-	if release.MatchString(commit) {
+	if release().MatchString(commit) {
 		return strings.TrimPrefix(commit, "v")
 	}
 	return next + "-dev-" + commit
 }
 
 // pseudo matches the version that go makes up for a commit that no tag comes before.
-var pseudo = regexp.MustCompile(`^v0\.0\.0-\d{14}-([0-9a-f]{7})[0-9a-f]{5}(\+dirty)?$`)
+var pseudo = lazyregexp.New(`^v0\.0\.0-\d{14}-([0-9a-f]{7})[0-9a-f]{5}(\+dirty)?$`)
 
 // builtVersion is the version that go install and go build have written down: the
 // module's, else the commit's.
@@ -45,7 +46,7 @@ func builtVersion(info *debug.BuildInfo) string {
 		return unknown
 	}
 	if v := info.Main.Version; v != "" && v != "(devel)" {
-		if m := pseudo.FindStringSubmatch(v); m != nil {
+		if m := pseudo().FindStringSubmatch(v); m != nil {
 			return describedVersion(m[1] + strings.Replace(m[2], "+", "-", 1))
 		}
 		return strings.TrimPrefix(v, "v")

@@ -702,7 +702,7 @@ func TestQualifiedNames(t *testing.T) {
 	for _, p := range parts {
 		for _, n := range parts {
 			got := feature.QualifiedName(p, n)
-			if !tool.NamePattern.MatchString(got) {
+			if !tool.NamePattern().MatchString(got) {
 				t.Errorf("%q, %q: illegal name %q", p, n, got)
 			}
 			id := p + "\x00" + n
@@ -721,7 +721,7 @@ func FuzzQualifiedName(f *testing.F) {
 	f.Add("a", "b", "a_", "b")
 	f.Fuzz(func(t *testing.T, p1, n1, p2, n2 string) {
 		a, b := feature.QualifiedName(p1, n1), feature.QualifiedName(p2, n2)
-		if !tool.NamePattern.MatchString(a) {
+		if !tool.NamePattern().MatchString(a) {
 			t.Fatalf("illegal name %q", a)
 		}
 		if a == b && (p1 != p2 || n1 != n2) {

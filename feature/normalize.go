@@ -32,7 +32,7 @@ const maxName = 64
 func QualifiedName(prefix, name string) string {
 	plain := prefix + "__" + name
 	ambiguous := strings.Contains(prefix, "__") || strings.HasSuffix(prefix, "_")
-	if !ambiguous && len(plain) <= maxName && tool.NamePattern.MatchString(plain) {
+	if !ambiguous && len(plain) <= maxName && tool.NamePattern().MatchString(plain) {
 		return plain
 	}
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d:%s%s", len(prefix), prefix, name))
@@ -76,7 +76,7 @@ func define(info Info, s Spec) (tool.Definition, error) {
 		return tool.Definition{}, fmt.Errorf("tool %s: its annotations have %d bytes, the limit is %d", Clean(s.Name, 64), len(s.Annotations), MaxAnnotations)
 	}
 	name := QualifiedName(prefix, s.Name)
-	if info.Bare && tool.NamePattern.MatchString(s.Name) {
+	if info.Bare && tool.NamePattern().MatchString(s.Name) {
 		name = s.Name
 	}
 	def := tool.Definition{

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"io"
 	"path"
-	"regexp"
 	"strings"
 
+	"github.com/yaya-ai/yaya/internal/lazyregexp"
 	"github.com/yaya-ai/yaya/kernel/event"
 )
 
@@ -18,7 +18,7 @@ const (
 	maxAttachedText = 64 << 10
 )
 
-var attachmentRef = regexp.MustCompile(`^attachments/[A-Za-z0-9_-]{1,80}(\.[A-Za-z0-9]{1,16})?$`)
+var attachmentRef = lazyregexp.New(`^attachments/[A-Za-z0-9_-]{1,80}(\.[A-Za-z0-9]{1,16})?$`)
 
 // attached returns a message as models read it: pictures of the common types as
 // pictures, texts as text, and for other files their name.
@@ -70,7 +70,7 @@ func isText(mime string) bool {
 
 // attachment reads an attachment of a session or, for a sub-agent, of its parent.
 func (k *Kernel) attachment(session, ref string, limit int64) (data []byte, whole bool, err error) {
-	if !attachmentRef.MatchString(ref) {
+	if !attachmentRef().MatchString(ref) {
 		return nil, false, fmt.Errorf("%q is not an attachment", ref)
 	}
 	root, _, _ := strings.Cut(session, "::agent::")

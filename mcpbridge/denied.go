@@ -5,11 +5,11 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/yaya-ai/yaya/internal/lazyregexp"
 	"github.com/yaya-ai/yaya/internal/sandbox"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 	"github.com/yaya-ai/yaya/mcpbridge/upstream"
@@ -30,10 +30,10 @@ func hostUnreached(server, host string, port int, why string) upstream.Denial {
 }
 
 // plainName matches a word that needs no quoting in a shell.
-var plainName = regexp.MustCompile(`^[\pL\pN._:/-]+$`)
+var plainName = lazyregexp.New(`^[\pL\pN._:/-]+$`)
 
 func word(s string) string {
-	if plainName.MatchString(s) {
+	if plainName().MatchString(s) {
 		return s
 	}
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
@@ -41,11 +41,11 @@ func word(s string) string {
 
 var (
 	// notThere matches programs' errors about a file that a sandbox hides.
-	notThere = regexp.MustCompile(`(?i)\bENOENT\b|no such file or directory`)
+	notThere = lazyregexp.New(`(?i)\bENOENT\b|no such file or directory`)
 	// toWrite matches lines about an attempt to write.
-	toWrite = regexp.MustCompile(`(?i)\bEROFS\b|read-only file system|\b(mkdir|write|writing|create|creating|unlink|rename|rmdir|chmod|touch)\b`)
+	toWrite = lazyregexp.New(`(?i)\bEROFS\b|read-only file system|\b(mkdir|write|writing|create|creating|unlink|rename|rmdir|chmod|touch)\b`)
 	// absolute matches an absolute path in a line, as group 1.
-	absolute = regexp.MustCompile("(?:^|[\\s'\"`:=(\\[])(/[^\\s'\"`:,;()<>\\[\\]{}]+)")
+	absolute = lazyregexp.New("(?:^|[\\s'\"`:=(\\[])(/[^\\s'\"`:,;()<>\\[\\]{}]+)")
 )
 
 // fileDenied says that a server may have been kept from the file that a line of its standard
@@ -55,10 +55,10 @@ func (b *Bridge) fileDenied(x servers.Server, line string) upstream.Denial {
 	if x.SandboxProfile() != servers.SandboxServer {
 		return upstream.Denial{}
 	}
-	at := sandbox.FileRefused.FindStringIndex(line)
+	at := sandbox.FileRefused().FindStringIndex(line)
 	gone := at == nil
 	if gone {
-		at = notThere.FindStringIndex(line)
+		at = notThere().FindStringIndex(line)
 	}
 	if at == nil {
 		return upstream.Denial{}
@@ -92,7 +92,7 @@ func (b *Bridge) fileDenied(x servers.Server, line string) upstream.Denial {
 		}
 	}
 	verb, flag := "reading", "--read"
-	if readable || toWrite.MatchString(line) {
+	if readable || toWrite().MatchString(line) {
 		verb, flag = "writing", "--write"
 	}
 	return b.mayBeKept(x, path, verb, flag)
@@ -128,21 +128,21 @@ func leadsInto(dirs []string, path string) bool {
 func complainedOf(line string, at []int, dir string) string {
 	// Programs name the file after the reason, and shells before it.
 	after, before := line[at[1]:], line[:at[0]]
-	if found := absolute.FindStringSubmatch(after); found != nil {
+	if found := absolute().FindStringSubmatch(after); found != nil {
 		return plausible(found[1])
 	}
-	if found := absolute.FindAllStringSubmatch(before, -1); len(found) > 0 {
+	if found := absolute().FindAllStringSubmatch(before, -1); len(found) > 0 {
 		return plausible(found[len(found)-1][1])
 	}
 	if dir == "" {
 		return ""
 	}
 	name := ""
-	if found := quoted.FindStringSubmatch(after); found != nil {
+	if found := quoted().FindStringSubmatch(after); found != nil {
 		name = found[1]
-	} else if found := quotedBefore.FindStringSubmatch(before); found != nil {
+	} else if found := quotedBefore().FindStringSubmatch(before); found != nil {
 		name = found[1]
-	} else if found := plainBefore.FindStringSubmatch(before); found != nil {
+	} else if found := plainBefore().FindStringSubmatch(before); found != nil {
 		name = found[1]
 	}
 	if name = plausible(name); name == "" || !filepath.IsLocal(name) {
@@ -154,7 +154,7 @@ func complainedOf(line string, at []int, dir string) string {
 	if _, err := os.Lstat(path); err == nil {
 		return path
 	}
-	if st, err := os.Stat(filepath.Dir(path)); err != nil || !st.IsDir() || !toWrite.MatchString(line) {
+	if st, err := os.Stat(filepath.Dir(path)); err != nil || !st.IsDir() || !toWrite().MatchString(line) {
 		return ""
 	}
 	return path
@@ -178,9 +178,9 @@ func plausible(path string) string {
 var (
 	// quoted, quotedBefore and plainBefore match a relative path after or before a reason, as
 	// group 1.
-	quoted       = regexp.MustCompile(`^[^'"‘“]{0,40}['"‘“]([^'"’”\\]+)['"’”]`)
-	quotedBefore = regexp.MustCompile(`['"‘“]([^'"’”\\]+)['"’”]:? *$`)
-	plainBefore  = regexp.MustCompile(`[\s:]([^\s:'"]+): *$`)
+	quoted       = lazyregexp.New(`^[^'"‘“]{0,40}['"‘“]([^'"’”\\]+)['"’”]`)
+	quotedBefore = lazyregexp.New(`['"‘“]([^'"’”\\]+)['"’”]:? *$`)
+	plainBefore  = lazyregexp.New(`[\s:]([^\s:'"]+): *$`)
 )
 
 // offer returns the path to allow if a server was kept from a path: the path itself or the

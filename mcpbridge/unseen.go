@@ -168,7 +168,7 @@ func (b *Bridge) complaint(x servers.Server, hidden *unseen, line string) upstre
 	if path := hidden.in(line); path != "" {
 		return b.notSeen(x, path)
 	}
-	if at := notThere.FindStringIndex(line); at != nil {
+	if at := notThere().FindStringIndex(line); at != nil {
 		if path := complainedOf(line, at, ""); path != "" && hidden.holds(path) {
 			return b.mayBeKept(x, path, "writing", "--write")
 		}

@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/yaya-ai/yaya/daemon"
+	"github.com/yaya-ai/yaya/internal/lazyregexp"
 	"github.com/yaya-ai/yaya/internal/worded"
 	"github.com/yaya-ai/yaya/mcpbridge/clients"
 )
@@ -63,7 +63,7 @@ func changeClients(c *cobra.Command, files []clients.File, yes bool, done string
 }
 
 // credential matches the secret part of a header.
-var credential = regexp.MustCompile(`(?i)(Bearer )[^"'\s]+`)
+var credential = lazyregexp.New(`(?i)(Bearer )[^"'\s]+`)
 
 // showEdit shows a change of yaya's entry, and no other part of the file.
 func showEdit(w io.Writer, f clients.File, e clients.Edit) {
@@ -79,7 +79,7 @@ func showEdit(w io.Writer, f clients.File, e clients.Edit) {
 		if side.text == "" {
 			continue
 		}
-		for _, line := range outdented(credential.ReplaceAllString(side.text, "${1}****")) {
+		for _, line := range outdented(credential().ReplaceAllString(side.text, "${1}****")) {
 			fmt.Fprintf(w, "  %s %s\n", side.sign, daemon.Printable(line, 300))
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	neturl "net/url"
 	"os"
-	"regexp"
 	"strings"
 	"time"
 
@@ -19,6 +18,7 @@ import (
 	"github.com/yaya-ai/yaya/daemon"
 	"github.com/yaya-ai/yaya/gateway/client"
 	"github.com/yaya-ai/yaya/internal/keypin"
+	"github.com/yaya-ai/yaya/internal/lazyregexp"
 )
 
 // pollEvery is how often a device asks whether it has been approved.
@@ -98,7 +98,7 @@ func listRemotes(w io.Writer, data *os.Root) error {
 	return err
 }
 
-var notInID = regexp.MustCompile(`[^A-Za-z0-9-]+`)
+var notInID = lazyregexp.New(`[^A-Za-z0-9-]+`)
 
 // thisMachine returns a name for this machine and a unique id.
 func thisMachine() (name, id string) {
@@ -107,7 +107,7 @@ func thisMachine() (name, id string) {
 		name = "device"
 	}
 	name, _, _ = strings.Cut(name, ".")
-	return name, strings.Trim(notInID.ReplaceAllString(name, "-"), "-") + "-" + strings.ToLower(rand.Text()[:6])
+	return name, strings.Trim(notInID().ReplaceAllString(name, "-"), "-") + "-" + strings.ToLower(rand.Text()[:6])
 }
 
 // fromLink splits the link of an invitation into its parts; it returns any other URL unchanged.

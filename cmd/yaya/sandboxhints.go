@@ -5,23 +5,23 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/yaya-ai/yaya/daemon"
 	"github.com/yaya-ai/yaya/internal/gitconf"
+	"github.com/yaya-ai/yaya/internal/lazyregexp"
 	"github.com/yaya-ai/yaya/internal/sandbox"
 )
 
 // gitWord matches a command line that runs Git.
-var gitWord = regexp.MustCompile(`(?:^|[\s/;&|(])git(?:\s|$)`)
+var gitWord = lazyregexp.New(`(?:^|[\s/;&|(])git(?:\s|$)`)
 
 // aboutGit explains the failure of a command that runs Git below the root of a repository: the
 // sandbox only lets it read the folders above its own, so a commit fails, with an error of
 // Git's that only mentions a file.
 func aboutGit(w io.Writer, profile string, policy sandbox.Policy, argv []string) {
-	if profile != "command" && profile != "check" || !gitWord.MatchString(strings.Join(argv, " ")) {
+	if profile != "command" && profile != "check" || !gitWord().MatchString(strings.Join(argv, " ")) {
 		return
 	}
 	here, err := os.Getwd()

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -16,6 +15,7 @@ import (
 	"github.com/yaya-ai/yaya/auth"
 	"github.com/yaya-ai/yaya/daemon"
 	"github.com/yaya-ai/yaya/gateway/admin"
+	"github.com/yaya-ai/yaya/internal/lazyregexp"
 )
 
 func tokenCommand(g *daemon.Flags) *cobra.Command {
@@ -121,11 +121,11 @@ func tokenCost(ctx context.Context, b *daemon.Backend) string {
 	return "Calls are recorded without arguments and results, because other people can make calls. " + remedy
 }
 
-var lifePattern = regexp.MustCompile(`^([1-9][0-9]{0,4})(m|h|d|w|y)$`)
+var lifePattern = lazyregexp.New(`^([1-9][0-9]{0,4})(m|h|d|w|y)$`)
 
 // parseLife parses a lifetime as people write it.
 func parseLife(s string) (time.Duration, error) {
-	m := lifePattern.FindStringSubmatch(s)
+	m := lifePattern().FindStringSubmatch(s)
 	if m == nil {
 		return 0, fmt.Errorf("%q is not a duration in minutes, hours, days, weeks or years, such as 30m, 12h, 90d, 2w or 1y", s)
 	}

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,11 +14,12 @@ import (
 	"time"
 
 	"github.com/yaya-ai/yaya/internal/journal"
+	"github.com/yaya-ai/yaya/internal/lazyregexp"
 )
 
 // temporary matches the names of files that replace others: .NAME.PID.tmp, of
 // [github.com/yaya-ai/yaya/internal/atomicfile].
-var temporary = regexp.MustCompile(`^\..+\.([1-9][0-9]{0,9})\.tmp$`)
+var temporary = lazyregexp.New(`^\..+\.([1-9][0-9]{0,9})\.tmp$`)
 
 // leftover are names of other files that exist only while something is written, and
 // that the daemon alone writes.
@@ -85,7 +85,7 @@ func tidy(root *os.Root, fsys journal.FS, name string, st fs.FileInfo, since tim
 // abandoned reports whether nobody writes a file any longer that exists only meanwhile.
 func abandoned(name string, st fs.FileInfo, since time.Time) bool {
 	before := st.ModTime().Before(since)
-	if m := temporary.FindStringSubmatch(path.Base(name)); m != nil {
+	if m := temporary().FindStringSubmatch(path.Base(name)); m != nil {
 		pid, err := strconv.Atoi(m[1])
 		switch {
 		case err != nil:

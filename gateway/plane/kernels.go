@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"github.com/yaya-ai/yaya/gateway/plane/agents"
 	"github.com/yaya-ai/yaya/gateway/wire"
 	"github.com/yaya-ai/yaya/internal/cut"
+	"github.com/yaya-ai/yaya/internal/lazyregexp"
 )
 
 // Limits of a kernel's description of itself.
@@ -156,7 +156,7 @@ func (p *Plane) staleKernels(now time.Time) {
 // kernels is kernel:{id}.
 type kernels struct{ p *Plane }
 
-var kernelID = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
+var kernelID = lazyregexp.New(`^[A-Za-z0-9_.-]{1,128}$`)
 
 // Allows implements [wire.Guarded].
 func (kernels) Allows(p auth.Principal, _ string) error {
@@ -203,7 +203,7 @@ func (p *Plane) info(id string) any {
 // attach makes a connection the one by which a device's kernel is reached. ours is
 // false for the kernel of another device.
 func (p *Plane) attach(ctx context.Context, c wire.Client, id string) (ours bool, err error) {
-	if !kernelID.MatchString(id) {
+	if !kernelID().MatchString(id) {
 		return false, wire.Refuse("a kernel's id is 1 to 128 letters, digits, and . _ -")
 	}
 	p.mu.Lock()

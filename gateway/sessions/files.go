@@ -12,11 +12,11 @@ import (
 	"net/http"
 	"os"
 	"path"
-	"regexp"
 	"strings"
 	"time"
 
 	"github.com/yaya-ai/yaya/gateway/api"
+	"github.com/yaya-ai/yaya/internal/lazyregexp"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
@@ -31,7 +31,7 @@ const (
 	attachmentFolder = "attachments"
 )
 
-var refPattern = regexp.MustCompile(`^attachments/([A-Za-z0-9_-]{1,80}(\.[a-z0-9]{1,8})?)$`)
+var refPattern = lazyregexp.New(`^attachments/([A-Za-z0-9_-]{1,80}(\.[a-z0-9]{1,8})?)$`)
 
 // Uploaded is an attachment as messages refer to it.
 type Uploaded struct {
@@ -73,7 +73,7 @@ func partType(mimeType string) string {
 
 // kindOf returns what an attachment of a session is.
 func (s *Service) kindOf(id, ref string) (string, error) {
-	if !refPattern.MatchString(ref) {
+	if !refPattern().MatchString(ref) {
 		return "", fs.ErrInvalid
 	}
 	f, err := s.cfg.Root.Open(path.Join(event.Folder(id), ref))
@@ -310,7 +310,7 @@ func download(w http.ResponseWriter, name, mimeType string) {
 	h.Set("X-Content-Type-Options", "nosniff")
 }
 
-var artifactPattern = regexp.MustCompile(`^art_[A-Z2-7]{26}$`)
+var artifactPattern = lazyregexp.New(`^art_[A-Z2-7]{26}$`)
 
 // artifact is GET /v1/sessions/{id}/artifacts/{artifact_id}: what a tool has left.
 func (s *Service) artifact(w http.ResponseWriter, r *http.Request) {
@@ -321,7 +321,7 @@ func (s *Service) artifact(w http.ResponseWriter, r *http.Request) {
 	}
 	page := make([]byte, 256<<10)
 	n, size, err := 0, int64(0), tool.ErrNoArtifact
-	if artifactPattern.MatchString(art) {
+	if artifactPattern().MatchString(art) {
 		n, size, err = s.cfg.Artifacts.ReadAt(id, art, page, 0)
 	}
 	if errors.Is(err, tool.ErrNoArtifact) {

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"io/fs"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/yaya-ai/yaya/auth"
 	"github.com/yaya-ai/yaya/gateway/api"
+	"github.com/yaya-ai/yaya/internal/lazyregexp"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/loop"
 	"github.com/yaya-ai/yaya/kernel/session"
@@ -296,11 +296,11 @@ func (s *Service) setQueue(ctx context.Context, id string, ids []string) (*outQu
 	return out, err
 }
 
-var nameJunk = regexp.MustCompile(`[\p{C}\p{Zl}\p{Zp}/\\]+`)
+var nameJunk = lazyregexp.New(`[\p{C}\p{Zl}\p{Zp}/\\]+`)
 
 // printable turns a file's name into one visible line without a path.
 func printable(name string) string {
-	name = nameJunk.ReplaceAllString(name, "_")
+	name = nameJunk().ReplaceAllString(name, "_")
 	if r := []rune(name); len(r) > 120 {
 		name = string(r[:120])
 	}

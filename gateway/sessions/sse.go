@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io/fs"
 	"net/http"
-	"regexp"
 	"strconv"
 	"sync"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"github.com/yaya-ai/yaya/auth"
 	"github.com/yaya-ai/yaya/control"
 	"github.com/yaya-ai/yaya/gateway/api"
+	"github.com/yaya-ai/yaya/internal/lazyregexp"
 	"github.com/yaya-ai/yaya/kernel/session"
 )
 
@@ -80,13 +80,13 @@ func (r *reader) take(spare [][]byte) (frames [][]byte, over bool) {
 
 func (r *reader) mayAnswer() bool { return auth.Allow(r.who, auth.ApprovalsAnswer) == nil }
 
-var cursorPattern = regexp.MustCompile(`^([A-Za-z0-9-]{1,64}):([0-9]{1,18})$`)
+var cursorPattern = lazyregexp.New(`^([A-Za-z0-9-]{1,64}):([0-9]{1,18})$`)
 
 func cursorOf(epoch string, seq int64) string { return epoch + ":" + strconv.FormatInt(seq, 10) }
 
 // parseCursor reads <epoch>:<seq>.
 func parseCursor(s string) (session.Cursor, bool) {
-	m := cursorPattern.FindStringSubmatch(s)
+	m := cursorPattern().FindStringSubmatch(s)
 	if m == nil {
 		return session.Cursor{}, false
 	}

@@ -10,9 +10,10 @@ package patch
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/yaya-ai/yaya/internal/lazyregexp"
 )
 
 // Limits of a patch.
@@ -247,11 +248,11 @@ func fileName(s string) string {
 	return s
 }
 
-var hunkHeader = regexp.MustCompile(`^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@`)
+var hunkHeader = lazyregexp.New(`^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@`)
 
 // numbers reads a hunk's header; counts are -1 where there are none.
 func numbers(l string) (at, olds, news int) {
-	m := hunkHeader.FindStringSubmatch(l)
+	m := hunkHeader().FindStringSubmatch(l)
 	if m == nil {
 		_, _ = fmt.Sscanf(l, "@@ -%d", &at) // without a number it is looked for everywhere
 		return at, -1, -1

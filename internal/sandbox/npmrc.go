@@ -6,10 +6,10 @@ import (
 	"io/fs"
 	"net/url"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/yaya-ai/yaya/internal/lazyregexp"
 	"github.com/yaya-ai/yaya/internal/sandbox/inside"
 )
 
@@ -49,19 +49,19 @@ func (r *Run) npmrc(s *rules, plan *inside.Plan) error {
 
 // npmValues matches the value of a kept setting of npm: a switch, a number or a plain short
 // word, and how versions are saved. All else may be a secret, even behind such a word.
-var npmValues = regexp.MustCompile(`^(?:[0-9]{1,6}|[a-z][a-z-]{0,15}|"?[~^]?"?)$`)
+var npmValues = lazyregexp.New(`^(?:[0-9]{1,6}|[a-z][a-z-]{0,15}|"?[~^]?"?)$`)
 
 // npmScope is a scope of packages, and npmHost the host of a registry, with its port.
 var (
-	npmScope = regexp.MustCompile(`^@[0-9A-Za-z._-]+$`)
-	npmHost  = regexp.MustCompile(`^(?:[0-9A-Za-z.-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?$`)
+	npmScope = lazyregexp.New(`^@[0-9A-Za-z._-]+$`)
+	npmHost  = lazyregexp.New(`^(?:[0-9A-Za-z.-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?$`)
 )
 
 // npmSegment is a part of a registry's path that is a name, such as "npm" and
 // "npm-virtual". Some registries have the token there.
 var (
-	npmSegment = regexp.MustCompile(`^[a-z0-9._-]{1,24}$`)
-	npmDigits  = regexp.MustCompile(`[0-9]{4}`)
+	npmSegment = lazyregexp.New(`^[a-z0-9._-]{1,24}$`)
+	npmDigits  = lazyregexp.New(`[0-9]{4}`)
 )
 
 // npmNowhere is an address that leads nowhere (RFC 2606), for a scope whose registry a sandbox
@@ -76,12 +76,12 @@ const npmScripts = "ignore-scripts"
 func npmShown(data []byte) []byte {
 	var b strings.Builder
 	for line := range strings.FieldsFuncSeq(string(data), func(r rune) bool { return r == '\n' || r == '\r' }) {
-		if npmSection.MatchString(line) {
+		if npmSection().MatchString(line) {
 			break // npm reads nothing behind it as a setting of its own
 		}
 		key, value, ok := npmSetting(line)
 		scope, isScoped := strings.CutSuffix(key, ":registry")
-		isScoped = isScoped && npmScope.MatchString(scope)
+		isScoped = isScoped && npmScope().MatchString(scope)
 		switch {
 		case key == "registry" || isScoped:
 			switch {
@@ -92,7 +92,7 @@ func npmShown(data []byte) []byte {
 			}
 		case slices.Contains(npmKept, strings.TrimSuffix(key, "[]")):
 			switch {
-			case ok && npmValues.MatchString(value):
+			case ok && npmValues().MatchString(value):
 				fmt.Fprintf(&b, "%s=%s\n", key, value)
 			case key == npmScripts && value != "": // rather no scripts than those that were forbidden
 				fmt.Fprintf(&b, "%s=true\n", key)
@@ -103,7 +103,7 @@ func npmShown(data []byte) []byte {
 }
 
 // npmSection matches the heading of a section.
-var npmSection = regexp.MustCompile(`^\s*\[[^\]]*\]\s*$`)
+var npmSection = lazyregexp.New(`^\s*\[[^\]]*\]\s*$`)
 
 // npmSetting reads a line as npm does: a setting without a value is true, and ; and # begin a
 // comment, except within quotes. A value with an escape is never shown.
@@ -128,11 +128,11 @@ func npmSetting(line string) (key, value string, ok bool) {
 // host, a port and a path of names.
 func npmRegistry(address string) bool {
 	u, err := url.Parse(address)
-	if err != nil || u.Scheme != "https" && u.Scheme != "http" || !npmHost.MatchString(u.Host) || address != u.Scheme+"://"+u.Host+u.Path {
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || !npmHost().MatchString(u.Host) || address != u.Scheme+"://"+u.Host+u.Path {
 		return false // what else it has is a user, a query, a fragment or a comment
 	}
 	path := strings.Trim(u.Path, "/")
 	return path == "" || !slices.ContainsFunc(strings.Split(path, "/"), func(segment string) bool {
-		return !npmSegment.MatchString(segment) || npmDigits.MatchString(segment)
+		return !npmSegment().MatchString(segment) || npmDigits().MatchString(segment)
 	})
 }

@@ -9,10 +9,11 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/yaya-ai/yaya/internal/lazyregexp"
 )
 
 // Host is the machine that a service is installed on.
@@ -88,7 +89,7 @@ func New(h Host, s Spec) (*Service, error) {
 	return nil, fmt.Errorf("%w: yaya knows systemd and launchd", ErrNoManager)
 }
 
-var systemdVersion = regexp.MustCompile(`^systemd (\d+)`)
+var systemdVersion = lazyregexp.New(`^systemd (\d+)`)
 
 // KnowsNotifyReload reports whether the machine's systemd has Type=notify-reload.
 func (h Host) KnowsNotifyReload(ctx context.Context) bool {
@@ -99,7 +100,7 @@ func (h Host) KnowsNotifyReload(ctx context.Context) bool {
 	if err != nil {
 		return false // it says so when it is needed
 	}
-	m := systemdVersion.FindStringSubmatch(out)
+	m := systemdVersion().FindStringSubmatch(out)
 	if m == nil {
 		return false
 	}

@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/yaya-ai/yaya/internal/lazyregexp"
 )
 
 // systemctl runs that command for the service.
@@ -127,7 +128,7 @@ func (x *Service) lingers() bool {
 	return err == nil
 }
 
-var saysVersion = regexp.MustCompile(`^yaya (\S+) `)
+var saysVersion = lazyregexp.New(`^yaya (\S+) `)
 
 func (x *Service) statusSystemd(ctx context.Context, s *Status) error {
 	out, err := x.systemctl(ctx, "show", Unit, "--property=ActiveState,SubState,UnitFileState,MainPID,StatusText,Result")
@@ -149,7 +150,7 @@ func (x *Service) statusSystemd(ctx context.Context, s *Status) error {
 	if s.Running {
 		s.Says = is["StatusText"]
 	}
-	if m := saysVersion.FindStringSubmatch(s.Says); m != nil {
+	if m := saysVersion().FindStringSubmatch(s.Says); m != nil {
 		s.Version = m[1]
 	}
 	s.Log = x.logs()
@@ -223,8 +224,8 @@ func (x *Service) stopLaunchd(ctx context.Context) error {
 }
 
 var (
-	launchdPID   = regexp.MustCompile(`(?m)^\s*pid = (\d+)$`)
-	launchdState = regexp.MustCompile(`(?m)^\s*state = (.+)$`)
+	launchdPID   = lazyregexp.New(`(?m)^\s*pid = (\d+)$`)
+	launchdState = lazyregexp.New(`(?m)^\s*state = (.+)$`)
 )
 
 func (x *Service) statusLaunchd(ctx context.Context, s *Status) {
@@ -235,10 +236,10 @@ func (x *Service) statusLaunchd(ctx context.Context, s *Status) {
 		return // launchd does not know it
 	}
 	s.Enabled = true
-	if m := launchdState.FindStringSubmatch(out); m != nil {
+	if m := launchdState().FindStringSubmatch(out); m != nil {
 		s.State = m[1]
 	}
-	if m := launchdPID.FindStringSubmatch(out); m != nil {
+	if m := launchdPID().FindStringSubmatch(out); m != nil {
 		s.PID, _ = strconv.Atoi(m[1]) // digits
 	}
 	s.Running = s.State == "running"

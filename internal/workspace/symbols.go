@@ -9,6 +9,8 @@ import (
 	"path"
 	"regexp"
 	"strings"
+
+	"github.com/yaya-ai/yaya/internal/lazyregexp"
 )
 
 // Symbol is a declaration in a file.
@@ -114,13 +116,13 @@ func receiver(e ast.Expr) string {
 // rule is a line that declares something; the name is its last group.
 type rule struct {
 	kind string
-	re   *regexp.Regexp
+	re   func() *regexp.Regexp
 }
 
 func rules(pairs ...string) []rule {
 	var out []rule
 	for i := 0; i < len(pairs); i += 2 {
-		out = append(out, rule{pairs[i], regexp.MustCompile(pairs[i+1])})
+		out = append(out, rule{pairs[i], lazyregexp.New(pairs[i+1])})
 	}
 	return out
 }
@@ -150,7 +152,7 @@ func lineSymbols(rs []rule, p, text string) []Symbol {
 			continue
 		}
 		for _, r := range rs {
-			if m := r.re.FindStringSubmatch(line); m != nil {
+			if m := r.re().FindStringSubmatch(line); m != nil {
 				out = append(out, Symbol{p, n, r.kind, m[len(m)-1]})
 				break
 			}

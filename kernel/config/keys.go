@@ -5,12 +5,11 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/yaya-ai/yaya/internal/cut"
+	"github.com/yaya-ai/yaya/internal/lazyregexp"
 )
 
 // Bounds of a configuration.
@@ -23,9 +22,9 @@ const (
 	maxValueShown = 60 // bytes of a value, in an error
 )
 
-var variableName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`) }) // long repetitions compile slowly
+var variableName = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`) // long repetitions compile slowly
 
-var keyPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}(\.[A-Za-z0-9_-]{1,64}){0,7}$`) })
+var keyPattern = lazyregexp.New(`^[A-Za-z0-9_-]{1,64}(\.[A-Za-z0-9_-]{1,64}){0,7}$`)
 
 // kind is the type of a kernel key.
 type kind int

@@ -5,13 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/yaya-ai/yaya/internal/cut"
+	"github.com/yaya-ai/yaya/internal/lazyregexp"
 )
 
 // Keys of the providers' part of the configuration.
@@ -25,7 +24,7 @@ const (
 // windows is the range of [WindowField].
 var windows = span{1024, 100_000_000}
 
-var instancePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9][a-z0-9-]{1,62}[a-z0-9]$`) })
+var instancePattern = lazyregexp.New(`^[a-z0-9][a-z0-9-]{1,62}[a-z0-9]$`)
 
 // ValidInstanceID reports whether id can name a provider instance: 3 to 64
 // lower-case letters, digits and dashes, no dash at either end.

@@ -46,7 +46,7 @@ func Literals(key string, v json.RawMessage) []string {
 	find = func(key string, x any) {
 		if secret(key) {
 			s, isText := x.(string)
-			if x == nil || isText && (s == "" || s == masked.Mask || secretRef.MatchString(s)) {
+			if x == nil || isText && (s == "" || s == masked.Mask || secretRef().MatchString(s)) {
 				return
 			}
 			out = append(out, key)

@@ -6,9 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/yaya-ai/yaya/internal/lazyregexp"
 )
 
 // Vault keeps secrets outside the settings, which refer to them: ${secret:NAME}.
@@ -30,7 +31,7 @@ var ErrUnfit = errors.New("it cannot be kept as a secret")
 // settings hold a reference to it.
 func (s *Store) Keep(v Vault) { s.vault = v }
 
-var secretRef = regexp.MustCompile(`\$\{secret:([^}]*)\}`)
+var secretRef = lazyregexp.New(`\$\{secret:([^}]*)\}`)
 
 var secretMark = []byte("${secret:")
 
@@ -39,12 +40,12 @@ func reference(name string) string { return "${secret:" + name + "}" }
 
 // isSecretRef reports whether a value is only a reference to a secret, which can be
 // shown.
-func isSecretRef(s string) bool { return secretRef.FindString(s) == s && s != "" }
+func isSecretRef(s string) bool { return secretRef().FindString(s) == s && s != "" }
 
 // isStowed reports whether a reference replaced a literal of the key; key may be its last
 // part only.
 func isStowed(key, ref string) bool {
-	name := secretRef.FindStringSubmatch(ref)[1]
+	name := secretRef().FindStringSubmatch(ref)[1]
 	return name == key || strings.HasSuffix(name, "."+key)
 }
 
@@ -69,7 +70,7 @@ func (s *Store) literal(key string, v json.RawMessage) (text string, ok bool) {
 		return "", false
 	}
 	text, ok = textOf(v)
-	return text, ok && text != "" && !secretRef.MatchString(text)
+	return text, ok && text != "" && !secretRef().MatchString(text)
 }
 
 // stowed reports whether a literal secret of a key goes into the vault.
@@ -180,7 +181,7 @@ func secretsIn(v json.RawMessage) []string {
 		return nil
 	}
 	var out []string
-	for _, m := range secretRef.FindAllSubmatch(v, -1) {
+	for _, m := range secretRef().FindAllSubmatch(v, -1) {
 		if name := string(m[1]); !slices.Contains(out, name) {
 			out = append(out, name)
 		}
@@ -208,8 +209,8 @@ func (s *Store) reveal(x any) (any, error) {
 	switch x := x.(type) {
 	case string:
 		var failed error
-		out := secretRef.ReplaceAllStringFunc(x, func(ref string) string {
-			name := secretRef.FindStringSubmatch(ref)[1]
+		out := secretRef().ReplaceAllStringFunc(x, func(ref string) string {
+			name := secretRef().FindStringSubmatch(ref)[1]
 			v, err := "", fmt.Errorf("the secret %q cannot be used here", name)
 			if s.vault != nil {
 				v, err = s.vault.Get(name)

@@ -6,9 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"regexp"
 	"strings"
 	"time"
+
+	"github.com/yaya-ai/yaya/internal/lazyregexp"
 )
 
 // ProtocolVersion is the version of the event protocol. Until it is 1, payload
@@ -88,15 +89,15 @@ func (e *Event) UnmarshalJSON(data []byte) error {
 }
 
 var (
-	kindPattern   = regexp.MustCompile(`^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+$`)
-	extPattern    = regexp.MustCompile(`^x\.[a-z][a-z0-9_-]*(\.[a-z][a-z0-9_-]*)+$`)
-	sessPattern   = regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`)
-	bridgePattern = regexp.MustCompile(`^_bridge:[a-z0-9][a-z0-9:_-]{0,127}$`)
+	kindPattern   = lazyregexp.New(`^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+$`)
+	extPattern    = lazyregexp.New(`^x\.[a-z][a-z0-9_-]*(\.[a-z][a-z0-9_-]*)+$`)
+	sessPattern   = lazyregexp.New(`^[A-Za-z0-9_-]{1,128}$`)
+	bridgePattern = lazyregexp.New(`^_bridge:[a-z0-9][a-z0-9:_-]{0,127}$`)
 )
 
 // IsExtension reports whether kind is in the x.<plugin>.<kind> namespace.
 func IsExtension(kind string) bool {
-	return len(kind) <= 128 && strings.HasPrefix(kind, "x.") && extPattern.MatchString(kind)
+	return len(kind) <= 128 && strings.HasPrefix(kind, "x.") && extPattern().MatchString(kind)
 }
 
 // CheckClientSession returns an error if a user or an adapter may not create a
@@ -108,8 +109,8 @@ func CheckClientSession(id string) error {
 		return fmt.Errorf("session id %q is reserved", id)
 	case strings.HasPrefix(id, BridgePrefix):
 		return fmt.Errorf("session id %q: the prefix %q is reserved for plugins", id, BridgePrefix)
-	case !sessPattern.MatchString(id):
-		return fmt.Errorf("session id %q does not match %s", id, sessPattern)
+	case !sessPattern().MatchString(id):
+		return fmt.Errorf("session id %q does not match %s", id, sessPattern())
 	}
 	return nil
 }
@@ -127,14 +128,14 @@ func Folder(session string) string {
 // CheckSession returns an error if no event can travel on a session with this id.
 func CheckSession(id string) error {
 	if strings.HasPrefix(id, BridgePrefix) {
-		if !bridgePattern.MatchString(id) {
-			return fmt.Errorf("bridge session id %q does not match %s", id, bridgePattern)
+		if !bridgePattern().MatchString(id) {
+			return fmt.Errorf("bridge session id %q does not match %s", id, bridgePattern())
 		}
 		return nil
 	}
 	for part := range strings.SplitSeq(id, "::agent::") {
-		if !sessPattern.MatchString(part) {
-			return fmt.Errorf("session id %q does not match %s", id, sessPattern)
+		if !sessPattern().MatchString(part) {
+			return fmt.Errorf("session id %q does not match %s", id, sessPattern())
 		}
 	}
 	return nil

@@ -82,7 +82,7 @@ func inConversation(k *Kind) { k.InConversation = true }
 // define declares a public kind. It is called at package initialisation only,
 // so a mistake stops the program before it does anything.
 func define[P any](name string, class Class, flow string, opts ...option) Topic[P] {
-	if !kindPattern.MatchString(name) || catalogue[name] != nil {
+	if !kindPattern().MatchString(name) || catalogue[name] != nil {
 		panic("event: bad or repeated kind " + name)
 	}
 	k := newKind[P](name, class)

@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 
 	"github.com/rs/zerolog"
 
+	"github.com/yaya-ai/yaya/internal/lazyregexp"
 	"github.com/yaya-ai/yaya/internal/masked"
 	"github.com/yaya-ai/yaya/kernel/config"
 	"github.com/yaya-ai/yaya/kernel/event"
@@ -56,16 +56,16 @@ type Manifest struct {
 }
 
 var (
-	namePattern    = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
-	versionPattern = regexp.MustCompile(`^\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$`)
+	namePattern    = lazyregexp.New(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
+	versionPattern = lazyregexp.New(`^\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$`)
 )
 
 // Check returns an error if the manifest is invalid.
 func (m Manifest) Check() error {
 	switch {
-	case len(m.Name) > 64 || !namePattern.MatchString(m.Name) || m.Name == event.KernelSource:
-		return fmt.Errorf("plugin name %q does not match %s", m.Name, namePattern)
-	case !versionPattern.MatchString(m.Version):
+	case len(m.Name) > 64 || !namePattern().MatchString(m.Name) || m.Name == event.KernelSource:
+		return fmt.Errorf("plugin name %q does not match %s", m.Name, namePattern())
+	case !versionPattern().MatchString(m.Version):
 		return fmt.Errorf("plugin %s: version %q is not semver", m.Name, m.Version)
 	}
 	extras := map[Category]string{Adapter: m.AdapterID, LLMProvider: m.ProviderID, Strategy: m.StrategyID, Memory: m.MemoryKind, Tool: m.ToolName}

@@ -239,7 +239,7 @@ func (r *Registry) failLoad(l *loaded, err error) {
 	}
 	r.mu.Unlock()
 	r.cfg.Log.Error().Err(err).Str("plugin", name).Msg("a plugin could not be loaded")
-	if namePattern.MatchString(name) {
+	if namePattern().MatchString(name) {
 		werr := r.cfg.State.MkdirAll(name, 0o700)
 		if werr == nil {
 			werr = r.cfg.State.WriteFile(path.Join(name, "load-error.txt"), r.cfg.Secrets.Conceal(fmt.Appendf(nil, "%s\n%v\n", time.Now().UTC().Format(time.RFC3339), err)), 0o600)

@@ -9,10 +9,10 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"regexp"
 	"strings"
 	"sync"
 
+	"github.com/yaya-ai/yaya/internal/lazyregexp"
 	"github.com/yaya-ai/yaya/internal/masked"
 	"github.com/yaya-ai/yaya/kernel/event"
 )
@@ -43,8 +43,8 @@ type Store struct {
 func NewStore(root *os.Root) *Store { return &Store{root: root, used: map[string]int64{}} }
 
 var (
-	artifactID = regexp.MustCompile(`^art_[A-Z2-7]{26}$`)
-	turnID     = regexp.MustCompile(`^turn_[A-Za-z0-9_-]{1,64}$`)
+	artifactID = lazyregexp.New(`^art_[A-Z2-7]{26}$`)
+	turnID     = lazyregexp.New(`^turn_[A-Za-z0-9_-]{1,64}$`)
 )
 
 // dir returns the folder of a session's artifacts.
@@ -69,7 +69,7 @@ func (s *Store) Put(call Call, mimeType string, data []byte) (Artifact, error) {
 		return Artifact{}, fmt.Errorf("the session's %d MiB for artifacts are full", MaxSessionStore>>20)
 	}
 	in := d
-	if turnID.MatchString(call.Turn) {
+	if turnID().MatchString(call.Turn) {
 		in = path.Join(d, call.Turn)
 	}
 	if err := s.root.MkdirAll(in, 0o700); err != nil {
@@ -144,7 +144,7 @@ func (s *Store) open(session, id string) (*os.File, error) {
 
 // ReadAt reads up to len(p) bytes of an artifact and also returns its size.
 func (s *Store) ReadAt(session, id string, p []byte, off int64) (n int, size int64, err error) {
-	if !artifactID.MatchString(id) || off < 0 {
+	if !artifactID().MatchString(id) || off < 0 {
 		return 0, 0, ErrNoArtifact
 	}
 	f, err := s.open(session, id)

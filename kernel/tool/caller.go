@@ -5,9 +5,10 @@ import (
 	"encoding/hex"
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/yaya-ai/yaya/internal/lazyregexp"
 )
 
 // Owner is the principal of the user that runs yaya.
@@ -95,18 +96,18 @@ func MatchName(pattern, name string) bool {
 // to path.Match.
 func noSlash(s string) string { return strings.ReplaceAll(s, "/", "\xff") }
 
-var principalKind = regexp.MustCompile(`^(owner$|(device|issuer|token|agent|gateway|server):.|[^:]*[*?[\\])`)
+var principalKind = lazyregexp.New(`^(owner$|(device|issuer|token|agent|gateway|server):.|[^:]*[*?[\\])`)
 
 // bareName matches the id of a device without its prefix.
-var bareName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$`)
+var bareName = lazyregexp.New(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$`)
 
 // CheckPrincipal returns an error if a pattern can cover no principal.
 func CheckPrincipal(pattern string) error {
-	if !principalKind.MatchString(pattern) {
+	if !principalKind().MatchString(pattern) {
 		hint := ""
 		if strings.EqualFold(pattern, Owner) {
 			hint = "; did you mean " + Owner + "?"
-		} else if bareName.MatchString(pattern) && !principalKind.MatchString(pattern+":x") {
+		} else if bareName().MatchString(pattern) && !principalKind().MatchString(pattern+":x") {
 			hint = "; did you mean device:" + pattern + "?"
 		}
 		return fmt.Errorf("principal %q is none of owner, device:<id>, issuer:<subject>, token:<name>, agent:<strategy>, gateway:<address> and server:<name>%s", pattern, hint)

@@ -4,10 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"time"
 
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
+	"github.com/yaya-ai/yaya/internal/lazyregexp"
 )
 
 // Kind classifies what a tool can do. Anything unknown counts as exec.
@@ -23,7 +23,7 @@ const (
 
 // NamePattern matches the name of a registered tool; it is the intersection of the
 // names that model providers and MCP clients accept.
-var NamePattern = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+var NamePattern = lazyregexp.New(`^[a-zA-Z0-9_-]{1,64}$`)
 
 // DefaultTimeout bounds one run of a tool that names no timeout of its own.
 const DefaultTimeout = 120 * time.Second
@@ -157,8 +157,8 @@ func CheckDefinition(d Definition) error {
 		return fmt.Errorf("tool name %q is reserved: it is how the question about a folder is put", d.Name)
 	case d.Name == HostQuestion:
 		return fmt.Errorf("tool name %q is reserved: it is how the question about a host is put", d.Name)
-	case !NamePattern.MatchString(d.Name):
-		return fmt.Errorf("tool name %q does not match %s", d.Name, NamePattern)
+	case !NamePattern().MatchString(d.Name):
+		return fmt.Errorf("tool name %q does not match %s", d.Name, NamePattern())
 	case len(d.InputSchema) == 0:
 		return fmt.Errorf("tool %s has no input schema", d.Name)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/yaya-ai/yaya/internal/lazyregexp"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
 
@@ -14,7 +15,7 @@ import (
 // another form; the check of the result then fails.
 type tomlFile struct{}
 
-var header = regexp.MustCompile(`^\s*\[`)
+var header = lazyregexp.New(`^\s*\[`)
 
 // ownHeader matches the header of yaya's table, and of those below it.
 func ownHeader(c Client) *regexp.Regexp {
@@ -35,7 +36,7 @@ func table(c Client, data []byte) (start, end int) {
 			}
 			inside = true
 			end = pos + len(line)
-		case header.Match(line) && start >= 0:
+		case header().Match(line) && start >= 0:
 			inside = false
 		case inside && len(text) > 0 && text[0] != '#':
 			end = pos + len(line)

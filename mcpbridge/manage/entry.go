@@ -7,11 +7,10 @@ import (
 	"maps"
 	"net/url"
 	"os/exec"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
+	"github.com/yaya-ai/yaya/internal/lazyregexp"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
 
@@ -100,7 +99,7 @@ func Entries(name string, text []byte) (map[string]any, error) {
 func IsURL(s string) bool { return strings.HasPrefix(s, "http://") || strings.HasPrefix(s, "https://") }
 
 // serverName matches names that can be typed everywhere. Files may contain others.
-var serverName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[\pL\pN][\pL\pN._-]{0,127}$`) }) // five megabytes
+var serverName = lazyregexp.New(`^[\pL\pN][\pL\pN._-]{0,127}$`) // five megabytes
 
 // CheckName rejects a name that cannot be typed everywhere.
 func CheckName(name string) error {
@@ -111,7 +110,7 @@ func CheckName(name string) error {
 }
 
 // scheme matches the beginning of an address.
-var scheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`)
+var scheme = lazyregexp.New(`^[A-Za-z][A-Za-z0-9+.-]*://`)
 
 // CheckCommand rejects words that cannot be meant as a server's command: an address with a
 // scheme that MCP does not use, and a command line quoted as one word.
@@ -122,7 +121,7 @@ func CheckCommand(name, command string, more bool) error {
 		}
 		return nil
 	}
-	if s := scheme.FindString(command); s != "" {
+	if s := scheme().FindString(command); s != "" {
 		return fmt.Errorf("MCP uses http:// and https://, not %s: use the server's http address", s)
 	}
 	if more || !strings.ContainsAny(command, " \t") || strings.Contains(command, "${") {

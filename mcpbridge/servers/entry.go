@@ -6,9 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"regexp"
 	"strings"
 	"time"
+
+	"github.com/yaya-ai/yaya/internal/lazyregexp"
 )
 
 // entry reads the members of one server's object, remembers which were read, and collects their
@@ -312,14 +313,14 @@ func (e *entry) headers() map[string]string {
 		e.errs = append(e.errs, fmt.Errorf("%q would be a secret in a file; use bearer_token_env_var", key))
 	}
 	for name, value := range out {
-		if !headerName.MatchString(name) || strings.ContainsAny(value, "\r\n\x00") {
+		if !headerName().MatchString(name) || strings.ContainsAny(value, "\r\n\x00") {
 			e.errs = append(e.errs, fmt.Errorf("header %q is not valid", name))
 		}
 	}
 	return out
 }
 
-var headerName = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$")
+var headerName = lazyregexp.New("^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$")
 
 // timeouts reads all spellings. The unit of "timeout" depends on the format.
 func (e *entry) timeouts(s *Server) {

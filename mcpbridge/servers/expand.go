@@ -4,9 +4,10 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/yaya-ai/yaya/internal/lazyregexp"
 )
 
 // Scope resolves variables.
@@ -21,7 +22,7 @@ type Scope struct {
 	Missed func(error)
 }
 
-var variable = regexp.MustCompile(`\$\{([^}]*)\}`)
+var variable = lazyregexp.New(`\$\{([^}]*)\}`)
 
 // Expand resolves the variables of a server. An unset variable without a default is an error
 // that names server and variable; in files of Claude Code it stays unexpanded, with a warning,
@@ -31,7 +32,7 @@ func (s Server) Expand(sc Scope) (Server, []string, error) {
 	var warnings []string
 	var bad error
 	expand := func(in string) string {
-		return variable.ReplaceAllStringFunc(in, func(ref string) string {
+		return variable().ReplaceAllStringFunc(in, func(ref string) string {
 			out, err := sc.resolve(ref[2 : len(ref)-1])
 			if err == nil {
 				return out
@@ -71,7 +72,7 @@ func (s Server) Expand(sc Scope) (Server, []string, error) {
 // address, where yaya inserts it as it is, it would end the path or break the request, and in a
 // header it would begin another line. The error names the reference, not the value.
 func (s Server) unfit(sc Scope) error {
-	for _, m := range variable.FindAllStringSubmatch(s.URL, -1) {
+	for _, m := range variable().FindAllStringSubmatch(s.URL, -1) {
 		value, err := sc.resolve(m[1])
 		if err != nil {
 			continue // it stays as it is
@@ -81,7 +82,7 @@ func (s Server) unfit(sc Scope) error {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Headers)) {
-		for _, m := range variable.FindAllStringSubmatch(s.Headers[name], -1) {
+		for _, m := range variable().FindAllStringSubmatch(s.Headers[name], -1) {
 			if value, err := sc.resolve(m[1]); err == nil && strings.ContainsFunc(value, isControl) {
 				return fmt.Errorf("%s in its header %q contains a line break or another control character: set it without", referred(m[1]), name)
 			}
@@ -113,14 +114,14 @@ func unfitForURL(value string) string {
 			return "a line break"
 		case r == '\t' || isControl(r):
 			return "a control character"
-		case r == '%' && !percentCode.MatchString(value[i:]):
+		case r == '%' && !percentCode().MatchString(value[i:]):
 			return "% without two hexadecimal digits"
 		}
 	}
 	return ""
 }
 
-var percentCode = regexp.MustCompile(`^%[0-9A-Fa-f]{2}`)
+var percentCode = lazyregexp.New(`^%[0-9A-Fa-f]{2}`)
 
 // each returns the server with f applied to every string that may contain variables.
 func (s Server) each(f func(string) string) Server {
@@ -164,7 +165,7 @@ func NamesSecret(text string) bool { return strings.Contains(text, "${"+secretPr
 func (s Server) SecretNames() []string {
 	var out []string
 	s.each(func(text string) string {
-		for _, m := range variable.FindAllStringSubmatch(text, -1) {
+		for _, m := range variable().FindAllStringSubmatch(text, -1) {
 			if name, ok := strings.CutPrefix(m[1], secretPrefix); ok {
 				out = append(out, name)
 			}

@@ -9,17 +9,17 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/yaya-ai/yaya/internal/lazyregexp"
 	"github.com/yaya-ai/yaya/internal/netaddr"
 )
 
 // OwnName is the name of yaya's own entry in the files of its clients.
 const OwnName = "yaya"
 
-var inShell = regexp.MustCompile("(^|[\\s/\"'])yaya mcp serve($|[\\s\"';&|])")
+var inShell = lazyregexp.New("(^|[\\s/\"'])yaya mcp serve($|[\\s\"';&|])")
 
 // isYaya reports whether the server leads back to yaya: it runs "yaya mcp serve", or is yaya's
 // own entry with an address of this machine.
@@ -33,7 +33,7 @@ func (s Server) isYaya() bool {
 // runsYaya reports whether a command runs "yaya mcp serve", under any program name.
 func (s Server) runsYaya() bool {
 	words := append([]string{s.Command}, s.Args...)
-	if inShell.MatchString(strings.Join(words, " ")) { // in a shell's command, too
+	if inShell().MatchString(strings.Join(words, " ")) { // in a shell's command, too
 		return true
 	}
 	i := slices.IndexFunc(words, func(w string) bool { return strings.TrimSuffix(filepath.Base(w), ".exe") == "yaya" })

@@ -149,7 +149,7 @@ func (sc Scope) path(name string) string {
 // replaced returns a part of a path with variables replaced, "" if one has no value. It rejects
 // secrets, since paths are shown.
 func (sc Scope) replaced(name string) string {
-	path := variable.ReplaceAllStringFunc(name, func(ref string) string {
+	path := variable().ReplaceAllStringFunc(name, func(ref string) string {
 		if !isSecretRef(ref) {
 			if v, err := sc.resolve(ref[2 : len(ref)-1]); err == nil {
 				return v
@@ -157,7 +157,7 @@ func (sc Scope) replaced(name string) string {
 		}
 		return ref
 	})
-	if variable.MatchString(path) {
+	if variable().MatchString(path) {
 		return ""
 	}
 	return path

@@ -8,12 +8,12 @@ import (
 	"maps"
 	"net/url"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/yaya-ai/yaya/internal/lazyregexp"
 	"github.com/yaya-ai/yaya/internal/masked"
 )
 
@@ -191,21 +191,21 @@ func (s Server) Endpoint() string {
 
 // plainWord matches a word that needs no quoting in a shell. It may contain variables, which
 // yaya and the shell both expand.
-var plainWord = regexp.MustCompile(`^([\pL\pN@%+=:,./_^-]|\$\{[A-Za-z_][A-Za-z0-9_]*\})([\pL\pN@%+=:,./_^~-]|\$\{[A-Za-z_][A-Za-z0-9_]*\})*$`)
+var plainWord = lazyregexp.New(`^([\pL\pN@%+=:,./_^-]|\$\{[A-Za-z_][A-Za-z0-9_]*\})([\pL\pN@%+=:,./_^~-]|\$\{[A-Za-z_][A-Za-z0-9_]*\})*$`)
 
 // variableOrSpecial matches variables, which stay, and characters that are special in double
 // quotes.
-var variableOrSpecial = regexp.MustCompile("\\$\\{[A-Za-z_][A-Za-z0-9_]*\\}|[\"\\\\`$]")
+var variableOrSpecial = lazyregexp.New("\\$\\{[A-Za-z_][A-Za-z0-9_]*\\}|[\"\\\\`$]")
 
 // quoted quotes a word so that it can be pasted into a shell.
 func quoted(w string) string {
 	switch {
-	case plainWord.MatchString(w):
+	case plainWord().MatchString(w):
 		return w
 	case !strings.Contains(w, "${"):
 		return "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
 	}
-	return `"` + variableOrSpecial.ReplaceAllStringFunc(w, func(s string) string {
+	return `"` + variableOrSpecial().ReplaceAllStringFunc(w, func(s string) string {
 		if len(s) > 1 {
 			return s
 		}
@@ -247,7 +247,7 @@ func isLoaderKey(key string) bool {
 	return strings.HasPrefix(key, "LD_") || strings.HasPrefix(key, "DYLD_") || slices.Contains(loaderKeys, key)
 }
 
-var prefixPattern = regexp.MustCompile(`^[a-zA-Z0-9_-]{0,32}$`)
+var prefixPattern = lazyregexp.New(`^[a-zA-Z0-9_-]{0,32}$`)
 
 // check returns an error if the server is unusable.
 func (s Server) check() error {
@@ -291,7 +291,7 @@ func (s Server) check() error {
 	if s.Trust != "" && s.Trust != TrustAlways {
 		return fmt.Errorf(`trust %q is not "always"`, s.Trust)
 	}
-	if s.Prefix != nil && !prefixPattern.MatchString(*s.Prefix) {
+	if s.Prefix != nil && !prefixPattern().MatchString(*s.Prefix) {
 		return fmt.Errorf("prefix %q must be empty or have 1 to 32 letters, digits, - or _", *s.Prefix)
 	}
 	for _, r := range s.Roots {

@@ -3,18 +3,19 @@ package servers
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
+
+	"github.com/yaya-ai/yaya/internal/lazyregexp"
 )
 
 var (
-	envRef      = regexp.MustCompile(`\$\{env:([A-Za-z_][A-Za-z0-9_]*)\}`)
-	opencodeRef = regexp.MustCompile(`\{env:([A-Za-z_][A-Za-z0-9_]*)\}`)
-	dollarRef   = regexp.MustCompile(`\$([A-Za-z_][A-Za-z0-9_]*)`)
-	bareRef     = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
-	continueRef = regexp.MustCompile(`\$\{\{\s*(?:secrets|inputs)\.([A-Za-z_][A-Za-z0-9_]*)\s*\}\}`)
+	envRef      = lazyregexp.New(`\$\{env:([A-Za-z_][A-Za-z0-9_]*)\}`)
+	opencodeRef = lazyregexp.New(`\{env:([A-Za-z_][A-Za-z0-9_]*)\}`)
+	dollarRef   = lazyregexp.New(`\$([A-Za-z_][A-Za-z0-9_]*)`)
+	bareRef     = lazyregexp.New(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
+	continueRef = lazyregexp.New(`\$\{\{\s*(?:secrets|inputs)\.([A-Za-z_][A-Za-z0-9_]*)\s*\}\}`)
 	// foreignRef are references that only their client can resolve.
-	foreignRef = regexp.MustCompile(`\$\{(?:file|command|config|localEnv):[^}]*\}|\{file:[^}]*\}|\$\{\{[^}]*\}\}`)
+	foreignRef = lazyregexp.New(`\$\{(?:file|command|config|localEnv):[^}]*\}|\{file:[^}]*\}|\$\{\{[^}]*\}\}`)
 )
 
 // canonical rewrites the format's own variable syntax to ${NAME} and ${NAME:-default}. A
@@ -25,14 +26,14 @@ func (e *entry) canonical(key, s string) string {
 		return s
 	}
 	if e.format == FormatYaya {
-		return envRef.ReplaceAllString(s, "$${$1}")
+		return envRef().ReplaceAllString(s, "$${$1}")
 	}
 	in := s
 	s, err := dialects[e.format].canonical(s)
 	if err != nil {
 		e.errs = append(e.errs, fmt.Errorf("%q %w", key, err))
 	}
-	if ref := foreignRef.FindString(s); ref != "" && e.format != FormatClaudeCode && e.format != FormatClaudeDesktop {
+	if ref := foreignRef().FindString(s); ref != "" && e.format != FormatClaudeCode && e.format != FormatClaudeDesktop {
 		e.errs = append(e.errs, fmt.Errorf("%q has %s, which only %s can resolve; use an environment variable, ${NAME}", key, ref, e.format.Client()))
 	}
 	e.rewrote = e.rewrote || s != in
@@ -44,29 +45,29 @@ func (d dialect) canonical(s string) (string, error) {
 	if d.variables != nil {
 		return d.variables(s)
 	}
-	s = envRef.ReplaceAllString(s, "$${$1}")
+	s = envRef().ReplaceAllString(s, "$${$1}")
 	unset := ""
 	if d.unsetIsEmpty {
 		unset = ":-"
-		s = bareRef.ReplaceAllString(s, "$${$1:-}")
+		s = bareRef().ReplaceAllString(s, "$${$1:-}")
 	}
 	if d.dollar {
-		s = dollarRef.ReplaceAllString(s, "$${$1"+unset+"}")
+		s = dollarRef().ReplaceAllString(s, "$${$1"+unset+"}")
 	}
 	return s, nil
 }
 
 func fromOpencode(s string) (string, error) {
-	return opencodeRef.ReplaceAllString(envRef.ReplaceAllString(s, "$${$1}"), "$${$1}"), nil
+	return opencodeRef().ReplaceAllString(envRef().ReplaceAllString(s, "$${$1}"), "$${$1}"), nil
 }
 
 func fromContinue(s string) (string, error) {
-	return continueRef.ReplaceAllString(s, "$${$1}"), nil
+	return continueRef().ReplaceAllString(s, "$${$1}"), nil
 }
 
 // shellRef matches the text that may follow a variable's name inside the braces in crush's
 // shell syntax and that yaya understands: nothing, or a default.
-var shellRef = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]*)(:-[^$` + "`" + `]*|:\?.*|\?.*)?$`)
+var shellRef = lazyregexp.New(`^([A-Za-z_][A-Za-z0-9_]*)(:-[^$` + "`" + `]*|:\?.*|\?.*)?$`)
 
 // fromShell rewrites a value that crush expands like a shell. yaya runs no commands for this,
 // so a value that needs one is an error, and so is syntax that yaya does not support.
@@ -88,7 +89,7 @@ func fromShell(s string) (string, error) {
 			if end < 0 {
 				return s, errors.New(`has a "${" without its "}"`)
 			}
-			m := shellRef.FindStringSubmatch(rest[2:end])
+			m := shellRef().FindStringSubmatch(rest[2:end])
 			if m == nil {
 				return s, fmt.Errorf("has %s, but yaya supports only ${NAME} and ${NAME:-default}", rest[:end+1])
 			}
@@ -102,7 +103,7 @@ func fromShell(s string) (string, error) {
 				b.WriteString("${" + m[1] + "}")
 			}
 		default:
-			if name := dollarRef.FindString(rest); name != "" && strings.HasPrefix(rest, name) {
+			if name := dollarRef().FindString(rest); name != "" && strings.HasPrefix(rest, name) {
 				b.WriteString("${" + name[1:] + ":-}")
 				i += len(name) - 1
 				continue

@@ -76,7 +76,7 @@ const maxShownLine = 64 << 10
 // removed before the line is cut, since the cut may split one.
 func (p *Provider) shown(line []byte) string {
 	const most = 200
-	text := color.ReplaceAllString(string(line[:min(len(line), maxShownLine)]), "")
+	text := color().ReplaceAllString(string(line[:min(len(line), maxShownLine)]), "")
 	if p.cfg.Mask != nil {
 		text = p.cfg.Mask(text)
 	}

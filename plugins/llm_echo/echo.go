@@ -19,11 +19,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/yaya-ai/yaya/internal/lazyregexp"
 	"github.com/yaya-ai/yaya/kernel/config"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/llm"
@@ -217,7 +217,7 @@ func (c *call) Generate(ctx context.Context, req llm.Request) (llm.Stream, error
 	return s, nil
 }
 
-var toolLine = regexp.MustCompile(`(?m)^/tool\s+([A-Za-z0-9_-]+)\s*(.*)$`)
+var toolLine = lazyregexp.New(`(?m)^/tool\s+([A-Za-z0-9_-]+)\s*(.*)$`)
 
 // echo is the model's behavior without a script.
 func echo(history []event.Message) *Step {
@@ -240,7 +240,7 @@ func echo(history []event.Message) *Step {
 		return &Step{Text: strings.Join(results, "\n")}
 	}
 	st := &Step{}
-	for _, m := range toolLine.FindAllStringSubmatch(history[last].Content, -1) {
+	for _, m := range toolLine().FindAllStringSubmatch(history[last].Content, -1) {
 		args := json.RawMessage(strings.TrimSpace(m[2]))
 		if len(args) == 0 {
 			args = json.RawMessage("{}")

@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/yaya-ai/yaya/internal/gitconf"
+	"github.com/yaya-ai/yaya/internal/lazyregexp"
 	"github.com/yaya-ai/yaya/internal/sandbox"
 )
 
@@ -21,7 +21,7 @@ var hints = []struct {
 	note  string
 }{
 	{
-		func(p *Plugin, text string) bool { return sandbox.FileRefused.MatchString(text) || p.hidden(text) },
+		func(p *Plugin, text string) bool { return sandbox.FileRefused().MatchString(text) || p.hidden(text) },
 		"the command may have been kept from a file by the sandbox (profile %s): it can write in the workspace, except files that configure Git (.git/config, hooks), in its caches and in $TMPDIR, and credentials are hidden",
 	},
 	{
@@ -42,7 +42,7 @@ func anyOf(texts ...string) func(*Plugin, string) bool {
 }
 
 // gone matches errors about a missing file; group 1 or 2 is its path.
-var gone = regexp.MustCompile(`(?:^|[\s'"` + "`" + `:=(])(/[^\s'"` + "`" + `:;,()]+)['"’]?: No such file or directory|(?:ENOENT: no such file or directory[^'"]{0,40}|\[Errno 2\] No such file or directory: )['"](/[^'"]+)['"]`)
+var gone = lazyregexp.New(`(?:^|[\s'"` + "`" + `:=(])(/[^\s'"` + "`" + `:;,()]+)['"’]?: No such file or directory|(?:ENOENT: no such file or directory[^'"]{0,40}|\[Errno 2\] No such file or directory: )['"](/[^'"]+)['"]`)
 
 // maxGone bounds how many such files are examined.
 const maxGone = 16
@@ -52,7 +52,7 @@ const maxGone = 16
 // command which of them exist.
 func (p *Plugin) hidden(text string) bool {
 	own, _ := p.cfg.Sandboxes.Paths()
-	for _, m := range gone.FindAllStringSubmatch(text, maxGone) {
+	for _, m := range gone().FindAllStringSubmatch(text, maxGone) {
 		name := filepath.Clean(cmp.Or(m[1], m[2]))
 		if sandbox.Within(own, name) || sandbox.Credentials(p.cfg.Sandboxes.Home, name) {
 			return true
