@@ -7,6 +7,9 @@ FUZZTIME ?= 400000x
 FUZZTIME_SLOW ?= 60000x
 COMMIT   := $(shell git describe --tags --always --dirty 2>/dev/null)
 LDFLAGS  := -s -w -X github.com/yaya-ai/yaya/daemon.described=$(COMMIT)
+# gRPC, which comes with the OTLP exporter, has pages of its own for debugging, whose
+# templates would keep all methods of all types in the program.
+TAGS     := grpcnotrace
 # Where make install puts yaya: PREFIX/bin. PREFIX=/usr/local is for all users.
 PREFIX   ?= $(HOME)/.local
 TOOLS    := $(CURDIR)/.cache/bin
@@ -28,7 +31,7 @@ help: ## print the targets
 
 build: ## build bin/yaya; compiles only changed packages
 	@test -e bin/yaya || echo "Building yaya for the first time: go downloads and compiles all that it is made of, which takes some minutes and says nothing."
-	go build -trimpath -ldflags '$(LDFLAGS)' -o bin/yaya ./cmd/yaya
+	go build -trimpath -tags $(TAGS) -ldflags '$(LDFLAGS)' -o bin/yaya ./cmd/yaya
 
 install: build ## put yaya into PREFIX/bin (PREFIX is ~/.local by default)
 	install -d "$(DESTDIR)$(PREFIX)/bin"

@@ -17,8 +17,15 @@ import (
 func TestHelpFitsATerminal(t *testing.T) {
 	var look func(c *cobra.Command)
 	look = func(c *cobra.Command) {
-		help := c.Long + "\n" + c.UsageString()
-		help = strings.Replace(help, c.Example, "", 1)
+		var out strings.Builder
+		c.SetOut(&out)
+		if err := c.Help(); err != nil {
+			t.Fatal(err)
+		}
+		help := strings.Replace(out.String(), c.Example, "", 1)
+		if !strings.Contains(help, "Usage:\n  yaya") {
+			t.Errorf("%s: got %q, want its usage", c.CommandPath(), help)
+		}
 		for line := range strings.Lines(help) {
 			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > helpWidth {
 				t.Errorf("%s: %d columns: %s", c.CommandPath(), n, line)

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"runtime"
 	"strings"
 
@@ -27,7 +26,13 @@ work with the same tools: yaya run "what is in this folder?"`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          cobra.NoArgs,
-		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	version := root.Flags().Bool("version", false, "version for yaya")
+	root.RunE = func(c *cobra.Command, _ []string) error {
+		if *version {
+			return printVersion(c)
+		}
+		return c.Help()
 	}
 	pf := root.PersistentFlags()
 	pf.StringVar(&g.DataDir, "data-dir", "", "`folder` of yaya's data (default $XDG_STATE_HOME/yaya)")
@@ -36,33 +41,14 @@ work with the same tools: yaya run "what is in this folder?"`,
 	pf.BoolVarP(&g.Verbose, "verbose", "v", false, "log more")
 	root.AddCommand(serveCommand(g), chatCommand(g), runCommand(g), mcpCommand(g), sessionCommand(g), clientCommand(g), trustCommand(g), providerCommand(g), configCommand(g), pluginCommand(g), deviceCommand(g), tokenCommand(g), secretCommand(g), connectCommand(g), auditCommand(g), trafficCommand(g), doctorCommand(g), reloadCommand(g), restartCommand(g), serviceCommand(g), verifyCommand(g), repairCommand(g), backupCommand(g), restoreCommand(g), sandboxCommand(g), versionCommand())
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return &usageError{c.CommandPath(), flagMistake(err)} })
-	root.Version = daemon.Version()
-	root.SetVersionTemplate(versionLine())
-	cobra.AddTemplateFunc("wrappedFlags", flagUsages)
-	root.SetUsageTemplate(strings.NewReplacer(".LocalFlags.FlagUsages", "wrappedFlags .LocalFlags", ".InheritedFlags.FlagUsages", "wrappedFlags .InheritedFlags").Replace(root.UsageTemplate()))
+	root.SetUsageFunc(usage)
 	wrapArgs(root)
-	wrapHelp(root)
-	return root
-}
-
-// optionalValue finds the value of such a flag, which pflag puts behind a blank: with the
-// blank, the value would be taken for an argument.
-var optionalValue = regexp.MustCompile(`(?m)^( +--[a-z-]+) (\[=[a-z]+\])`)
-
-// flagUsages describes flags. The value of a flag whose value is optional is in its name, such
-// as "[=networks]": pflag would add a long default to it, and leave no room for descriptions.
-func flagUsages(f *pflag.FlagSet) string {
-	optional := map[*pflag.Flag]string{}
-	f.VisitAll(func(x *pflag.Flag) {
-		if x.Value.Type() == "string" && x.NoOptDefVal != "" {
-			optional[x], x.NoOptDefVal = x.NoOptDefVal, ""
-		}
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(c *cobra.Command, args []string) {
+		c.Long = wrapped(c.Long)
+		help(c, args)
 	})
-	out := optionalValue.ReplaceAllString(f.FlagUsagesWrapped(helpWidth), "$1$2 ")
-	for x, was := range optional {
-		x.NoOptDefVal = was
-	}
-	return out
+	return root
 }
 
 // wrapArgs turns errors about arguments into usage errors, for every command.
@@ -79,45 +65,6 @@ func wrapArgs(c *cobra.Command) {
 		wrapArgs(sub)
 	}
 }
-
-// wrapHelp wraps the long help of every command to helpWidth. Indented lines stay unchanged.
-func wrapHelp(c *cobra.Command) {
-	var out []string
-	for paragraph := range strings.SplitSeq(c.Long, "\n\n") {
-		line := ""
-		end := func() {
-			if line != "" {
-				out = append(out, line)
-			}
-			line = ""
-		}
-		for l := range strings.SplitSeq(paragraph, "\n") {
-			if strings.HasPrefix(l, " ") {
-				end()
-				out = append(out, l)
-				continue
-			}
-			for word := range strings.FieldsSeq(l) {
-				if line != "" && len(line)+1+len(word) > helpWidth {
-					end()
-				}
-				if line != "" {
-					line += " "
-				}
-				line += word
-			}
-		}
-		end()
-		out = append(out, "")
-	}
-	c.Long = strings.TrimSpace(strings.Join(out, "\n"))
-	for _, sub := range c.Commands() {
-		wrapHelp(sub)
-	}
-}
-
-// helpWidth is the maximum width of help texts: a terminal has at least 80 columns.
-const helpWidth = 80
 
 // argsMistake explains why the arguments do not fit a command.
 func argsMistake(c *cobra.Command, check cobra.PositionalArgs, args []string) error {
@@ -163,16 +110,14 @@ func flagMistake(err error) error {
 	return err
 }
 
-func versionLine() string {
-	return fmt.Sprintf("yaya %s %s/%s %s\n", daemon.Version(), runtime.GOOS, runtime.GOARCH, runtime.Version())
+func printVersion(c *cobra.Command) error {
+	_, err := fmt.Fprintf(c.OutOrStdout(), "yaya %s %s/%s %s\n", daemon.Version(), runtime.GOOS, runtime.GOARCH, runtime.Version())
+	return err
 }
 
 func versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			_, err := fmt.Fprint(c.OutOrStdout(), versionLine())
-			return err
-		},
+		RunE: func(c *cobra.Command, _ []string) error { return printVersion(c) },
 	}
 }

@@ -4,7 +4,8 @@ import (
 	"bytes"
 	_ "embed"
 	"encoding/json"
-	"html/template"
+	"fmt"
+	"html"
 	"maps"
 	"net/http"
 	"slices"
@@ -15,14 +16,7 @@ import (
 )
 
 //go:embed docs.html
-var page string
-
-// described is an operation as the page shows it.
-type described struct {
-	Method, Path, Summary, Description, ID string
-	Params                                 []*huma.Param
-	Body, Answer                           string
-}
+var head string
 
 // document adds a route for the document, or for what is made of it, once, when it is asked
 // for first: the document does not change from then on.
@@ -58,7 +52,7 @@ func writePage(h http.Header, base string, doc *huma.OpenAPI) ([]byte, error) {
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'")
 	h.Set("Referrer-Policy", "no-referrer")
-	return render(base, doc)
+	return render(base, doc), nil
 }
 
 // operations returns the operations of a path, in the order of their methods.
@@ -72,50 +66,68 @@ func operations(item *huma.PathItem) []*huma.Operation {
 	return out
 }
 
-// render makes the page.
-func render(base string, doc *huma.OpenAPI) ([]byte, error) {
-	view := struct {
-		Title, Version, Intro, Document string
-		Operations                      []described
-		Schemas                         []described
-	}{Title: doc.Info.Title, Version: doc.Info.Version, Intro: doc.Info.Description, Document: base + "/openapi.json"}
+// render makes the page. It does without html/template: see usage in cmd/yaya.
+func render(base string, doc *huma.OpenAPI) []byte {
+	var b bytes.Buffer
+	// write escapes its arguments.
+	write := func(format string, texts ...string) {
+		args := make([]any, len(texts))
+		for i, t := range texts {
+			args[i] = html.EscapeString(t)
+		}
+		fmt.Fprintf(&b, format, args...)
+	}
+	write(head, doc.Info.Title, doc.Info.Version, doc.Info.Description, base+"/openapi.json")
+	write("<h2>Operations</h2>\n")
 	for _, path := range slices.Sorted(maps.Keys(doc.Paths)) {
 		for _, o := range operations(doc.Paths[path]) {
-			view.Operations = append(view.Operations, describe(o))
+			writeOperation(write, o)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(doc.Components.Schemas.Map())) {
-		view.Schemas = append(view.Schemas, described{ID: name, Body: pretty(doc.Components.Schemas.Map()[name])})
+	write("<h2>Types</h2>\n")
+	schemas := doc.Components.Schemas.Map()
+	for _, name := range slices.Sorted(maps.Keys(schemas)) {
+		write("<details id=\"type-%[1]s\"><summary><code>%[1]s</code></summary><pre>%[2]s</pre></details>\n", name, pretty(schemas[name]))
 	}
-	t, err := template.New("docs").Parse(page)
-	if err != nil {
-		return nil, err
-	}
-	var html bytes.Buffer
-	err = t.Execute(&html, view)
-	return html.Bytes(), err
+	write("</html>\n")
+	return b.Bytes()
 }
 
-func describe(o *huma.Operation) described {
-	d := described{Method: o.Method, Path: o.Path, Summary: o.Summary, Description: strings.ReplaceAll(o.Description, "`", ""), ID: o.OperationID, Params: o.Parameters}
+func writeOperation(write func(format string, texts ...string), o *huma.Operation) {
+	write("<details id=\"%s\"><summary><b>%s</b> <code>%s</code> %s</summary>\n", o.OperationID, o.Method, o.Path, o.Summary)
+	write("<p>%s</p>\n", strings.ReplaceAll(o.Description, "`", ""))
+	if len(o.Parameters) > 0 {
+		write("<table><tr><th>parameter<th>in<th>what it is</tr>")
+		for _, p := range o.Parameters {
+			write("<tr><td><code>%s</code><td>%s<td>%s</tr>", p.Name, p.In, p.Description)
+		}
+		write("</table>\n")
+	}
 	if o.RequestBody != nil {
-		var parts []string
-		for _, kind := range slices.Sorted(maps.Keys(o.RequestBody.Content)) {
-			parts = append(parts, kind+" "+pretty(o.RequestBody.Content[kind].Schema))
-		}
-		d.Body = strings.Join(parts, "\n")
+		write("<h4>Body</h4><pre>%s</pre>\n", strings.TrimSuffix(contents("", o.RequestBody.Content), "\n"))
 	}
+	answer := ""
 	for _, status := range slices.Sorted(maps.Keys(o.Responses)) {
-		if status == "default" {
-			continue
+		if status != "default" {
+			answer += contents(status+" ", o.Responses[status].Content)
 		}
-		d.Answer += status
-		for kind, m := range o.Responses[status].Content {
-			d.Answer += " " + kind + " " + pretty(m.Schema)
-		}
-		d.Answer += "\n"
 	}
-	return d
+	if answer != "" {
+		write("<h4>Answer</h4><pre>%s</pre>\n", answer)
+	}
+	write("</details>\n")
+}
+
+// contents has a line for each kind of content.
+func contents(status string, kinds map[string]*huma.MediaType) string {
+	if len(kinds) == 0 {
+		return strings.TrimSpace(status) + "\n"
+	}
+	out := ""
+	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+		out += status + kind + " " + pretty(kinds[kind].Schema) + "\n"
+	}
+	return out
 }
 
 func pretty(schema *huma.Schema) string {
