@@ -45,23 +45,49 @@ func adapt(percent int) {
 // then, until ctx ends, what no longer serves a process that has little to do. It is for the
 // whole process, and collects garbage.
 func Rest(ctx context.Context) {
-	debug.FreeOSMemory()
+	giveBack()
 	tick := time.NewTicker(restEvery)
 	defer tick.Stop()
-	was := heapNow()
+	r := resting{was: heapNow()}
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
-		now := heapNow()
-		if now.idleSince(was) && now.spare() >= enough {
-			debug.FreeOSMemory()
-			now = heapNow()
+		if r.due(heapNow()) {
+			giveBack()
+			r.was = heapNow()
 		}
-		was = now
 	}
+}
+
+// giveBack collects twice: a [sync.Pool] keeps its content through one collection.
+func giveBack() {
+	runtime.GC()
+	debug.FreeOSMemory()
+}
+
+// resting decides when memory goes back to the system.
+type resting struct {
+	was    usage
+	worked bool // since memory last went back
+}
+
+// due reports whether a process that uses so much has come to rest. After work that is always
+// worth the collections: buffers in pools count as live, so [usage.spare] does not show them.
+func (r *resting) due(now usage) bool {
+	idle := now.idleSince(r.was)
+	r.was = now
+	if !idle {
+		r.worked = true
+		return false
+	}
+	if !r.worked && now.spare() < enough {
+		return false
+	}
+	r.worked = false
+	return true
 }
 
 const (

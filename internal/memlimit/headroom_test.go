@@ -4,6 +4,7 @@ import (
 	"context"
 	"runtime"
 	"runtime/debug"
+	"sync"
 	"testing"
 
 	"github.com/yaya-ai/yaya/internal/eventually"
@@ -61,7 +62,7 @@ func TestRest(t *testing.T) {
 		{"at work", usage{cycles: 10}, usage{live: 3 << 20, objects: 12 << 20, free: 30 << 20, cycles: 14}, false},
 		{"after a collection", usage{}, usage{live: 3 << 20, objects: 2 << 20, free: 1 << 20}, false},
 	} {
-		if got := c.now.idleSince(c.was) && c.now.spare() >= enough; got != c.want {
+		if got := (&resting{was: c.was}).due(c.now); got != c.want {
 			t.Errorf("%s: got %v, want %v", c.name, got, c.want)
 		}
 	}
@@ -72,4 +73,34 @@ func TestRest(t *testing.T) {
 	eventually.True(t, "the start's garbage was collected", func() bool { return heapNow().cycles > before.cycles })
 	cancel()
 	<-done
+}
+
+// OP-101: a process that comes to rest after work gives back the buffers in pools, which count
+// as live until then, and does so once.
+func TestRestEmptiesPools(t *testing.T) {
+	r := resting{}
+	for i, step := range []struct {
+		now  usage
+		want bool
+	}{
+		{usage{live: 60 << 20, objects: 60 << 20, cycles: 50}, false}, // at work
+		{usage{live: 60 << 20, objects: 60 << 20, cycles: 51}, true},
+		{usage{live: 3 << 20, objects: 4 << 20, cycles: 53}, false},
+		{usage{live: 3 << 20, objects: 4 << 20, cycles: 53}, false},
+	} {
+		if got := r.due(step.now); got != step.want {
+			t.Errorf("after %d intervals: due = %v, want %v", i+1, got, step.want)
+		}
+	}
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // giveBack alone collects
+	var pool sync.Pool
+	for range 64 {
+		b := make([]byte, 1<<20)
+		pool.Put(&b)
+	}
+	giveBack()
+	if got := heapNow().objects; got > 32<<20 {
+		t.Errorf("after 64 MiB were put into a pool: the heap has %d bytes, want less than 32 MiB", got)
+	}
+	runtime.KeepAlive(&pool)
 }

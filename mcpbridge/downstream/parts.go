@@ -92,7 +92,7 @@ func (s *Server) answer(ctx context.Context, dst []byte, x *exchange) parts {
 		return x.parts[:1]
 	case len(result) > intake.Small:
 		head := append(append(append(dst, `{"jsonrpc":"2.0","id":`...), x.msg.ID...), `,"result":`...)
-		return parts{head, result, []byte{'}'}}
+		return parts{head, result, brace}
 	}
 	x.parts[0] = jsonrpc.AppendResult(dst, x.msg.ID, result)
 	return x.parts[:1]

@@ -179,6 +179,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, in *incoming, x *
 		// A notification cancelled the request, but its POST still needs a response, although
 		// nobody waits for it.
 		refuse(w, http.StatusOK, in.msg.ID, jsonrpc.CodeInvalidRequest, "the request was cancelled")
+	case x.list != nil:
+		writeList(w, r, x.list, out)
+		in.out = out[0]
 	default:
 		write(w, statusOf(out[0], modern), out...)
 		in.out = out[0]

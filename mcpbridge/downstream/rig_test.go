@@ -57,7 +57,7 @@ func ok(raw string) (tool.Result, error) {
 }
 
 type rig struct {
-	t       *testing.T
+	t       testing.TB
 	reg     *tool.Registry
 	srv     *downstream.Server
 	url     string
@@ -70,7 +70,7 @@ type rig struct {
 // owner says that every request is the owner's.
 func owner(*http.Request) (tool.Caller, bool) { return tool.LocalOwner, true }
 
-func newRig(t *testing.T, tools ...tool.Tool) *rig {
+func newRig(t testing.TB, tools ...tool.Tool) *rig {
 	t.Helper()
 	r := &rig{t: t, reg: new(tool.Registry)}
 	var ps []tool.Provided

@@ -22,8 +22,8 @@ import (
 // view is a snapshot in the form for clients, rendered once.
 type view struct {
 	snap   *tool.Snapshot
-	legacy []byte               // result of tools/list
-	modern []byte               // with the members of the modern era
+	legacy *rendered            // result of tools/list
+	modern *rendered            // with the members of the modern era
 	typed  map[string]*mcp.Tool // tools with parameters in headers, by name
 	index  func() *index
 }
@@ -64,9 +64,9 @@ func (s *Server) render(p *profile, snap *tool.Snapshot) (*view, error) {
 		list = []byte(`"tools":` + searchTools)
 		clear(v.typed)
 	}
-	v.legacy = append(append([]byte{'{'}, list...), '}')
-	v.modern = append([]byte(`{"resultType":"complete",`), list...)
-	v.modern = append(s.appendServerMeta(appendCacheHints(v.modern)), '}')
+	v.legacy = newRendered(append(append([]byte{'{'}, list...), '}'))
+	modern := append([]byte(`{"resultType":"complete",`), list...)
+	v.modern = newRendered(append(s.appendServerMeta(appendCacheHints(modern)), '}'))
 	p.view.Store(v)
 	return v, nil
 }
@@ -104,10 +104,11 @@ func (s *Server) listTools(ctx context.Context, x *exchange) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	x.list = v.legacy
 	if x.modern {
-		return v.modern, nil
+		x.list = v.modern
 	}
-	return v.legacy, nil
+	return x.list.plain, nil
 }
 
 // known reports whether a client can call a tool with that name.
