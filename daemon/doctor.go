@@ -62,6 +62,9 @@ func (d *doctor) examine(ctx context.Context, timeout time.Duration) []plugin.Di
 	if os.Geteuid() == 0 {
 		ds = append(ds, plugin.Diagnosis{Plugin: "yaya", HealthReport: plugin.HealthReport{Status: plugin.Degraded, Summary: asRoot}})
 	}
+	if unsent, is := d.bridge.core.unsentDiagnosis(); is {
+		ds = append(ds, unsent)
+	}
 	if uplink != nil {
 		ds = append(ds, uplink())
 	}

@@ -28,6 +28,8 @@ const (
 	checkLog     = "control-log"
 	checkServers = "servers"
 	checkFiles   = "open-files"
+
+	checkTelemetry = "telemetry"
 )
 
 const (
@@ -222,6 +224,9 @@ func (d *doctor) ready(ctx context.Context) []gateway.Check {
 		out = append(out, check)
 	}
 	out = append(out, servers)
+	if _, is := d.bridge.core.unsentDiagnosis(); is {
+		out = append(out, gateway.Check{Name: checkTelemetry, Status: string(plugin.Degraded), Reason: "no telemetry is sent (yaya doctor)"})
+	}
 	for _, x := range d.parts(ctx) {
 		if x.Status != plugin.Healthy && x.Plugin != mcpbridge.Name {
 			out = append(out, gateway.Check{Name: x.Plugin, Status: string(plugin.Degraded), Reason: "it does not work as it should (yaya doctor)"})
