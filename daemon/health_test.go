@@ -196,7 +196,7 @@ func TestFreeSpaceThatHangs(t *testing.T) {
 	})
 }
 
-// A command does not wait for ever for a data directory that does not answer. The opening of a
+// A command gives up on a data directory that does not answer. The opening of a
 // FIFO that nobody writes to is a call that hangs in the system.
 func TestDirectoryThatHangs(t *testing.T) {
 	dir := t.TempDir()

@@ -41,7 +41,7 @@ type FS interface {
 	Free() (Space, error)
 }
 
-// Space is what a file system has free.
+// Space tells how much of a file system is free.
 type Space struct {
 	Bytes int64
 	Files int64 // inodes; -1 if the file system has no fixed number of them, or does not say it

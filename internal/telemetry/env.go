@@ -92,7 +92,7 @@ func (c Config) checkNumber(name string) error {
 }
 
 // tokenChars are those of the name of an HTTP header (RFC 9110, 5.6.2).
-const tokenChars = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+const tokenChars = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ" //nolint:gosec // no credential
 
 // checkHeaders checks k=v,k=v.
 func checkHeaders(list string) error {
