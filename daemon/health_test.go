@@ -142,9 +142,9 @@ func TestChecksThatHang(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &disk{fs: &room{free: 1 << 40, files: -1}, data: rootOf(t)}
 		answers := make(chan struct{})
-		runs := 0
+		var runs atomic.Int64
 		hangs := func() []plugin.Diagnosis {
-			runs++
+			runs.Add(1)
 			<-answers
 			return []plugin.Diagnosis{{Plugin: "secrets", HealthReport: plugin.HealthReport{Status: plugin.Healthy}}}
 		}
@@ -155,16 +155,16 @@ func TestChecksThatHang(t *testing.T) {
 				t.Errorf("got %+v after %v, want the name of the check after 3s", got, time.Since(begun))
 			}
 		}
-		if runs != 1 {
-			t.Errorf("the check runs %d times, want once: what hangs cannot be ended", runs)
+		if n := runs.Load(); n != 1 {
+			t.Errorf("the check runs %d times, want once: what hangs cannot be ended", n)
 		}
 		if got := d.check(t.Context(), checkLog, time.Second, func() plugin.HealthCheck { return plugin.HealthCheck{Status: plugin.Healthy} }); got.Status != plugin.Healthy {
 			t.Errorf("another check: %+v, want it healthy", got)
 		}
 		close(answers)
 		synctest.Wait()
-		if got := d.rows(t.Context(), "secrets", "stored secrets", time.Second, hangs); len(got) != 1 || got[0].Status != plugin.Healthy || runs != 2 {
-			t.Errorf("after the disk has answered: %+v in run %d, want a new run", got, runs)
+		if got := d.rows(t.Context(), "secrets", "stored secrets", time.Second, hangs); len(got) != 1 || got[0].Status != plugin.Healthy || runs.Load() != 2 {
+			t.Errorf("after the disk has answered: %+v in run %d, want a new run", got, runs.Load())
 		}
 		if err := d.close(t.Context()); err != nil {
 			t.Errorf("close = %v, want no error", err)
