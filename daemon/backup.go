@@ -45,6 +45,9 @@ func (g *Flags) Backup(ctx context.Context, o BackupOptions) (b Backup, err erro
 	if err != nil {
 		return b, err
 	}
+	if err := p.Answers(ctx); err != nil {
+		return b, err
+	}
 	data, err := os.OpenRoot(p.Data)
 	if err != nil {
 		return b, fmt.Errorf("data directory: %w", err)

@@ -332,8 +332,8 @@ func (c *capture) memory(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if need := st.Size() + session.MinFree; free < need {
-		return fmt.Errorf("a copy of %s needs %d MiB in the data directory, and %d are free", memoryFile, need>>20, free>>20)
+	if need := st.Size() + session.MinFree; free.Bytes < need {
+		return fmt.Errorf("a copy of %s needs %d MiB in the data directory, and %d are free", memoryFile, need>>20, free.Bytes>>20)
 	}
 	tmp := fmt.Sprintf(".%s.%d.tmp", memoryFile, os.Getpid())
 	defer func() {

@@ -45,8 +45,10 @@ type core struct {
 	recorded *bus.Subscription
 	// telemetry sends traces and metrics; nil if they go nowhere.
 	telemetry *telemetry.Telemetry
-	ends      undo
-	stopped   []func(context.Context) error // are called once the kernel has stopped
+	// unsent is why telemetry goes nowhere that should be sent.
+	unsent  error
+	ends    undo
+	stopped []func(context.Context) error // are called once the kernel has stopped
 }
 
 // openCore puts the kernel together.

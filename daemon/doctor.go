@@ -1,9 +1,11 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -38,43 +40,91 @@ func (d *doctor) onUplink(f func() plugin.Diagnosis) {
 
 // examine asks, and waits for each at most that long.
 func (d *doctor) examine(ctx context.Context, timeout time.Duration) []plugin.Diagnosis {
-	k, st := d.bridge.core.kernel, d.bridge.core.st
-	ds := k.Plugins.Doctor(ctx, timeout)
-	ds = append(ds, diagnosis(checkStorage, "the data directory takes writes, and changes are recorded", append(d.bridge.core.st.disk.try(ctx), d.logCheck())), filesDiagnosis())
-	for _, err := range unreadable(k.Settings, st.self.listens) {
-		ds = append(ds, plugin.Diagnosis{Plugin: "yaya", HealthReport: plugin.HealthReport{Status: plugin.Failing, Summary: err.Error()}})
-	}
-	if os.Geteuid() == 0 {
-		ds = append(ds, plugin.Diagnosis{Plugin: "yaya", HealthReport: plugin.HealthReport{Status: plugin.Degraded, Summary: asRoot}})
-	}
-	if linked, is := st.linkedDiagnosis(); is {
-		ds = append(ds, linked)
-	}
-	if log, is := st.at.logs.diagnosis(k.Settings); is {
-		ds = append(ds, log)
-	}
-	for _, x := range d.configured() {
-		if open := x.OpenSecrets(); open != "" {
-			ds = append(ds, plugin.Diagnosis{Plugin: "secrets", HealthReport: plugin.HealthReport{Status: plugin.Degraded, Summary: fmt.Sprintf("server %q: %s", x.Name, open)}})
-		}
-	}
-	if d.certificates != nil {
-		ds = append(ds, plugin.Diagnosis{Plugin: "certificates", HealthReport: certificateHealth(d.certificates(), time.Now())})
-	}
+	timeout = cmp.Or(timeout, plugin.DefaultCheckTimeout)
+	disk := d.bridge.core.st.disk
 	d.mu.Lock()
 	uplink := d.uplink
 	d.mu.Unlock()
+	// Side by side: if the disk does not answer, all of them end after one timeout.
+	checks := d.checks(ctx, timeout)
+	out := make([][]plugin.Diagnosis, len(checks)+2)
+	var wg sync.WaitGroup
+	wg.Go(func() { out[0] = d.bridge.core.kernel.Plugins.Doctor(ctx, timeout) })
+	wg.Go(func() {
+		storage := append(disk.try(ctx), disk.check(ctx, checkLog, timeout, d.logCheck))
+		out[1] = []plugin.Diagnosis{diagnosis(checkStorage, "the data directory takes writes, and changes are recorded", storage), filesDiagnosis()}
+	})
+	for i, c := range checks {
+		wg.Go(func() { out[i+2] = disk.rows(ctx, c.part, c.name, timeout, c.look) })
+	}
+	wg.Wait()
+	ds := slices.Concat(out...)
+	if os.Geteuid() == 0 {
+		ds = append(ds, plugin.Diagnosis{Plugin: "yaya", HealthReport: plugin.HealthReport{Status: plugin.Degraded, Summary: asRoot}})
+	}
+	if unsent, is := d.bridge.core.unsentDiagnosis(); is {
+		ds = append(ds, unsent)
+	}
 	if uplink != nil {
 		ds = append(ds, uplink())
 	}
-	if x, sealed := secretsDiagnosis(ctx, st.at.vault, timeout); sealed {
-		ds = append(ds, x)
+	return ds
+}
+
+// inspection is a check of doctor that looks at files, and so may hang with their disk.
+type inspection struct {
+	part, name string
+	look       func() []plugin.Diagnosis
+}
+
+func (d *doctor) checks(ctx context.Context, timeout time.Duration) []inspection {
+	k, st := d.bridge.core.kernel, d.bridge.core.st
+	some := func(x plugin.Diagnosis, is bool) []plugin.Diagnosis {
+		if !is {
+			return nil
+		}
+		return []plugin.Diagnosis{x}
 	}
-	return append(ds, sandboxDiagnosis(st.sandboxes.Standing(), d.bridge.serverPrograms()))
+	ctx = context.WithoutCancel(ctx) // others may wait for the same check
+	checks := []inspection{
+		{"yaya", "settings", func() (ds []plugin.Diagnosis) {
+			for _, err := range unreadable(k.Settings, st.self.listens) {
+				ds = append(ds, plugin.Diagnosis{Plugin: "yaya", HealthReport: plugin.HealthReport{Status: plugin.Failing, Summary: err.Error()}})
+			}
+			return ds
+		}},
+		{"yaya", "links to own files", func() []plugin.Diagnosis { return some(st.linkedDiagnosis()) }},
+		{"log", "log file", func() []plugin.Diagnosis { return some(st.at.logs.diagnosis(k.Settings)) }},
+		{"secrets", "secrets in command lines", func() (ds []plugin.Diagnosis) {
+			for _, x := range d.configured() {
+				if open := x.OpenSecrets(); open != "" {
+					ds = append(ds, plugin.Diagnosis{Plugin: "secrets", HealthReport: plugin.HealthReport{Status: plugin.Degraded, Summary: fmt.Sprintf("server %q: %s", x.Name, open)}})
+				}
+			}
+			return ds
+		}},
+		{"secrets", "stored secrets", func() []plugin.Diagnosis { return some(secretsDiagnosis(ctx, st.at.vault, timeout)) }},
+		{"sandbox", "sandbox", func() []plugin.Diagnosis {
+			return []plugin.Diagnosis{sandboxDiagnosis(st.sandboxes.Standing(), d.bridge.serverPrograms())}
+		}},
+	}
+	if d.certificates != nil {
+		checks = append(checks, inspection{"certificates", "certificates", func() []plugin.Diagnosis {
+			return []plugin.Diagnosis{{Plugin: "certificates", HealthReport: certificateHealth(d.certificates(), time.Now())}}
+		}})
+	}
+	return checks
 }
 
 // WithDoctor runs f with the daemon, or with everything that a daemon has: what does not
 // run cannot be asked how it is.
 func WithDoctor(ctx context.Context, g *Flags, f func(*Backend) error) error {
+	p, err := g.Paths()
+	if err == nil {
+		err = p.Answers(ctx)
+	}
+	if err != nil {
+		return err
+	}
 	return withAdmin(ctx, g, AppOptions{Agents: true, Log: zerolog.Nop(), lenient: true}, f)
 }

@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"github.com/yaya-ai/yaya/gateway"
-	"github.com/yaya-ai/yaya/internal/journal"
 	"github.com/yaya-ai/yaya/mcpbridge/upstream"
 )
 
@@ -49,14 +48,13 @@ func (b *bridge) ofServers() map[string][]float64 {
 
 // stored registers the gauges of files on the disk.
 func (c *core) stored(m *gateway.Metrics) {
-	at, st := c.st.at, c.st
+	st := c.st
 	m.Gauge("yaya_messages_queued", "Messages that wait for the turn of their session to end.", func() float64 { return float64(c.kernel.Sessions.Queued()) })
 	m.Gauge("yaya_disk_free_bytes", "Bytes that yaya can still write to the disk of its data directory; -1 if unknown.", func() float64 {
-		n, err := journal.Root(at.data).Free()
-		if err != nil {
-			return -1
-		}
-		return float64(n)
+		return float64(st.disk.free().Bytes)
+	})
+	m.Gauge("yaya_disk_free_inodes", "Files that the disk of yaya's data directory can still take; -1 if unknown, or without a fixed number.", func() float64 {
+		return float64(st.disk.free().Files)
 	})
 	m.Gauge("yaya_control_writable", "1 while the control log can be written.", func() float64 {
 		if st.controlPlane == nil || !st.controlPlane.log.State().Quorum {

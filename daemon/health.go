@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/yaya-ai/yaya/feature"
@@ -27,6 +28,8 @@ const (
 	checkLog     = "control-log"
 	checkServers = "servers"
 	checkFiles   = "open-files"
+
+	checkTelemetry = "telemetry"
 )
 
 const (
@@ -35,6 +38,8 @@ const (
 	probeSize = 4096
 	// probeTimeout is how long a check waits for the disk.
 	probeTimeout = 2 * time.Second
+	// fewFiles is the number of free inodes below which the disk is degraded.
+	fewFiles = 1024
 	// probeKept is how long the answer of the disk is good: everybody may ask.
 	probeKept = time.Second
 )
@@ -46,8 +51,9 @@ type disk struct {
 	data *os.Root
 	work workgroup.Group
 
-	mu   sync.Mutex
-	last *tried
+	mu    sync.Mutex
+	last  *tried
+	looks map[string]*look // under way, by name
 }
 
 // tried is one try of the disk. done is closed when it ended; then the rest is there.
@@ -108,12 +114,15 @@ func (t *tried) ended() bool {
 
 // space compares the free space with what new messages need.
 func (d *disk) space() plugin.HealthCheck {
-	free, err := d.fs.Free()
+	space, err := d.fs.Free()
+	free := space.Bytes
 	switch {
 	case err != nil:
 		return plugin.HealthCheck{Name: checkDisk, Status: plugin.Failing, Message: "the free space of the data directory is not known: " + plain(err)}
 	case free < session.MinFree:
 		return plugin.HealthCheck{Name: checkDisk, Status: plugin.Failing, Message: fmt.Sprintf("the disk of the data directory has %d MiB free, and yaya takes no message with less than %d MiB: free some space", free>>20, int64(session.MinFree)>>20)}
+	case space.Files >= 0 && space.Files < fewFiles: // whether one can be made, the probe says
+		return plugin.HealthCheck{Name: checkDisk, Status: plugin.Degraded, Message: fmt.Sprintf("the disk of the data directory has room for %s only (free inodes), and refuses new ones then, however many bytes are free: remove files there", worded.Count(int(space.Files), "more file", "more files"))}
 	}
 	return plugin.HealthCheck{Name: checkDisk, Status: plugin.Healthy, Message: fmt.Sprintf("%d MiB are free", free>>20)}
 }
@@ -130,7 +139,11 @@ func (d *disk) probe() plugin.HealthCheck {
 		err = errors.Join(err, f.Close(), d.data.Remove(probeFile))
 	}
 	if err != nil {
-		return plugin.HealthCheck{Name: checkStorage, Status: plugin.Failing, Message: "the data directory cannot be written to: " + plain(err)}
+		why := plain(err)
+		if space, ferr := d.fs.Free(); errors.Is(err, syscall.ENOSPC) && ferr == nil && space.Files == 0 {
+			why = "its file system has no free inode, and takes no new file, though bytes may be free: remove files there"
+		}
+		return plugin.HealthCheck{Name: checkStorage, Status: plugin.Failing, Message: "the data directory cannot be written to: " + why}
 	}
 	return plugin.HealthCheck{Name: checkStorage, Status: plugin.Healthy, Message: fmt.Sprintf("a write is on the disk after %v", time.Since(begun).Round(100*time.Microsecond))}
 }
@@ -202,7 +215,8 @@ func (d *doctor) ready(ctx context.Context) []gateway.Check {
 		servers.Status, servers.Reason = string(plugin.Degraded), fmt.Sprintf("%d of %s failed (yaya doctor)", idle, worded.Count(len(all), "server", "servers"))
 	}
 	var out []gateway.Check
-	for _, c := range append(d.bridge.core.st.disk.try(ctx), d.logCheck()) {
+	disk := d.bridge.core.st.disk
+	for _, c := range append(disk.try(ctx), disk.check(ctx, checkLog, probeTimeout, d.logCheck)) {
 		check := gateway.Check{Name: c.Name, Status: string(c.Status)}
 		if c.Status != plugin.Healthy {
 			check.Reason = c.Message
@@ -210,6 +224,9 @@ func (d *doctor) ready(ctx context.Context) []gateway.Check {
 		out = append(out, check)
 	}
 	out = append(out, servers)
+	if _, is := d.bridge.core.unsentDiagnosis(); is {
+		out = append(out, gateway.Check{Name: checkTelemetry, Status: string(plugin.Degraded), Reason: "no telemetry is sent (yaya doctor)"})
+	}
 	for _, x := range d.parts(ctx) {
 		if x.Status != plugin.Healthy && x.Plugin != mcpbridge.Name {
 			out = append(out, gateway.Check{Name: x.Plugin, Status: string(plugin.Degraded), Reason: "it does not work as it should (yaya doctor)"})

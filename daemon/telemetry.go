@@ -16,6 +16,7 @@ import (
 	"github.com/yaya-ai/yaya/internal/telemetry"
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/event"
+	"github.com/yaya-ai/yaya/kernel/plugin"
 )
 
 // otelEndpoint is the setting that says where telemetry goes.
@@ -41,19 +42,20 @@ func otelSetting(key string, v json.RawMessage) error {
 // error is logged: it keeps no daemon from starting.
 func (c *core) openTelemetry(ctx context.Context) error {
 	at := c.st.at
+	cfg := telemetry.Config{Endpoint: at.settings.Text(otelEndpoint), Env: os.Getenv, Version: Version(), Metrics: c.metrics.Gatherer()}
 	if c.st.controlPlane == nil {
+		c.unsent = cfg.Check() // doctor says what a daemon with these variables would do
 		return nil
 	}
 	for _, name := range []string{"OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_METRICS_HEADERS"} {
 		at.secrets.Learn(headerValues(os.Getenv(name))...)
 	}
 	failed := at.log.Sample(&zerolog.BurstSampler{Burst: 1, Period: time.Minute})
+	cfg.Instance = c.st.controlPlane.kernel
+	cfg.Failed = func(err error) { failed.Warn().Err(err).Msg("telemetry could not be sent") }
 	var err error
-	c.telemetry, err = telemetry.Open(ctx, telemetry.Config{
-		Endpoint: at.settings.Text(otelEndpoint), Env: os.Getenv, Version: Version(), Instance: c.st.controlPlane.kernel, Metrics: c.metrics.Gatherer(),
-		Failed: func(err error) { failed.Warn().Err(err).Msg("telemetry could not be sent") },
-	})
-	if err != nil {
+	if c.telemetry, err = telemetry.Open(ctx, cfg); err != nil {
+		c.unsent = err
 		at.log.Error().Err(err).Msg("no telemetry is sent")
 		return nil
 	}
@@ -72,6 +74,16 @@ func (c *core) openTelemetry(ctx context.Context) error {
 	}
 	c.ends.add(stop)
 	return nil
+}
+
+// unsentDiagnosis says why telemetry goes nowhere that should be sent.
+func (c *core) unsentDiagnosis() (plugin.Diagnosis, bool) {
+	if c.unsent == nil {
+		return plugin.Diagnosis{}, false
+	}
+	return plugin.Diagnosis{Plugin: checkTelemetry, HealthReport: plugin.HealthReport{
+		Status: plugin.Degraded, Summary: fmt.Sprintf("no telemetry is sent: %v; correct it, and restart yaya", c.unsent),
+	}}, true
 }
 
 // headerValues returns the values of OTEL_EXPORTER_OTLP_HEADERS, which are k=v,k=v with

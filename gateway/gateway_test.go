@@ -289,6 +289,28 @@ func TestUnixSocket(t *testing.T) {
 	}
 }
 
+// A request that outlasts the drain is cancelled with the cause, and has time to answer.
+func TestDrainCutsOff(t *testing.T) {
+	begun := make(chan struct{})
+	r := run(t, gateway.Config{MCP: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		close(begun)
+		<-req.Context().Done()
+		_, _ = io.WriteString(w, context.Cause(req.Context()).Error())
+	}), DrainTimeout: 2 * time.Second})
+	answered := make(chan string, 1)
+	go func() {
+		_, body, _ := get(t, http.DefaultClient, "http://"+r.srv.Addr()+"/mcp", nil) //nolint:forbidigo // test
+		answered <- body
+	}()
+	<-begun
+	if err := r.stop(); err != nil {
+		t.Errorf("Run = %v after the stop, want no error", err)
+	}
+	if got := <-answered; got != tool.ErrStopping.Error() {
+		t.Errorf("the client got %q, want the cause %q", got, tool.ErrStopping)
+	}
+}
+
 // HT-29: a drain waits for what runs, and for nothing else.
 func TestDrain(t *testing.T) {
 	begun, release := make(chan struct{}), make(chan struct{})

@@ -22,6 +22,7 @@ import (
 	"github.com/yaya-ai/yaya/internal/systemd"
 	"github.com/yaya-ai/yaya/kernel/plugin"
 	"github.com/yaya-ai/yaya/kernel/session"
+	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
 // DefaultListen is the default address that yaya listens on.
@@ -107,6 +108,7 @@ type limits struct {
 type Server struct {
 	cfg       Config
 	http      *http.Server
+	cut       context.CancelCauseFunc // cancels every request
 	listeners *Listeners
 	started   time.Time
 	opened    opened
@@ -144,8 +146,11 @@ func New(l *Listeners, cfg Config) *Server {
 	gone, goes := context.WithCancel(context.Background())
 	s.goes, s.whenGone = goes, func(f func()) func() bool { return context.AfterFunc(gone, f) }
 	s.load = newOverload(s.refuse)
+	base, cut := context.WithCancelCause(context.Background())
+	s.cut = cut
 	s.http = &http.Server{
-		Handler: s.routes(),
+		BaseContext: func(net.Listener) context.Context { return base },
+		Handler:     s.routes(),
 		// net/http would answer OPTIONS * by itself, whatever the Host.
 		DisableGeneralOptionsHandler: true,
 		ReadHeaderTimeout:            readHeaderTimeout,
@@ -209,7 +214,13 @@ func (s *Server) Run(ctx context.Context) error {
 	s.opened.closeNew()
 	s.endLive()
 	defer s.live.Wait()
-	err := s.http.Shutdown(dctx)
+	early, soon := context.WithTimeout(dctx, s.cfg.DrainTimeout*4/5)
+	defer soon()
+	err := s.http.Shutdown(early)
+	s.cut(tool.ErrStopping) // what still runs has the rest of the time to say so
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = s.http.Shutdown(dctx)
+	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = errors.Join(s.http.Close(), nil) // streams end here; they are resumed elsewhere
 	}

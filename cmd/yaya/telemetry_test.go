@@ -173,3 +173,26 @@ func metricNames(t *testing.T, b *box) map[string]bool {
 	}
 	return there
 }
+
+// OP-66: a wrong variable of OpenTelemetry does not stop yaya: log and doctor name it, with or without
+// a daemon, readiness is degraded, and no header is shown.
+func TestWrongTelemetry(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	b.env = []string{"OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:1", "OTEL_EXPORTER_OTLP_HEADERS=authorization hunter2"}
+	const want = "OTEL_EXPORTER_OTLP_HEADERS: entry 1 has no ="
+	if out := b.must("doctor"); !strings.Contains(out, want) || strings.Contains(out, "hunter2") {
+		t.Errorf("doctor alone says %s, want %q", out, want)
+	}
+	d := b.daemon("serve", "--listen", b.addr)
+	eventually.True(t, "the log names the variable", func() bool { return strings.Contains(d.said.String(), want) })
+	if out := b.must("doctor"); !strings.Contains(out, want) {
+		t.Errorf("doctor says %s, want %q", out, want)
+	}
+	if code, text, _ := b.raw(http.MethodGet, "/health?ready=1", ""); code != http.StatusOK || !strings.Contains(string(text), `"telemetry"`) {
+		t.Errorf("readiness is %d %s, want 200 with the check telemetry", code, text)
+	}
+	if said := d.said.String(); strings.Contains(said, "hunter2") {
+		t.Errorf("the log quotes a header: %s", said)
+	}
+}

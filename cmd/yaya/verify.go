@@ -34,6 +34,9 @@ an attacker who replaces the whole directory with an older copy.`,
 			if len(args) == 1 {
 				p.Data = args[0]
 			}
+			if err := p.Answers(c.Context()); err != nil {
+				return err
+			}
 			root, err := os.OpenRoot(p.Data)
 			if err != nil {
 				return fmt.Errorf("data directory: %w", err)

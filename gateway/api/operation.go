@@ -14,6 +14,8 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 	"github.com/rs/zerolog"
 
+	"github.com/yaya-ai/yaya/auth"
+	"github.com/yaya-ai/yaya/internal/atomicfile"
 	"github.com/yaya-ai/yaya/internal/cut"
 )
 
@@ -61,7 +63,11 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.table().Serv
 
 // Explain makes an error one that the client of a request may read.
 func (a *API) Explain(ctx context.Context, err error) *Failure {
-	return Explain(a.cfg.Log, RequestID(ctx), err)
+	f := Explain(a.cfg.Log, RequestID(ctx), err)
+	if full, ok := errors.AsType[*atomicfile.FullError](err); ok && auth.FromContext(ctx).Kind == auth.Owner {
+		f.Message = full.Error() // others are not told of paths of this machine
+	}
+	return f
 }
 
 // Refuse answers with an error.

@@ -86,7 +86,7 @@ type narrowFS struct {
 	free int64
 }
 
-func (n *narrowFS) Free() (int64, error) { return n.free, nil }
+func (n *narrowFS) Free() (journal.Space, error) { return journal.Space{Bytes: n.free, Files: -1}, nil }
 
 // OP-13, REL-11: on a disk with too little space, creating and forking a session and
 // uploading say so with 507.

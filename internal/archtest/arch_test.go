@@ -93,6 +93,7 @@ var allowed = map[string][]string{
 	"internal/intake":          {"internal/worded"},
 	"internal/journal":         {"internal/unread"},
 	"internal/keyfile":         {"internal/unread"},
+	"internal/telemetry":       {"internal/userfile"},
 	"internal/backup":          {"internal/secretfile", "internal/userfile"},
 	"internal/certs":           {"internal/atomicfile", "internal/backoff", "internal/keypin", "internal/netaddr"},
 	"internal/certs/certstest": {"internal/certs"}, // for tests

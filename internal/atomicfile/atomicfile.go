@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"syscall"
 )
 
 // Write replaces the file name in root, for its owner only, and returns the new
@@ -21,6 +22,33 @@ func WriteMode(root *os.Root, name string, data []byte, perm fs.FileMode) (fs.Fi
 	return write(root, name, data, perm, nil)
 }
 
+// FullError says that a file was not replaced, because no space is left for the new one.
+type FullError struct {
+	Folder, Name string
+	Err          error // ENOSPC or EDQUOT
+}
+
+func (e *FullError) Error() string {
+	why := "no space is left" // for bytes, or for a file
+	if errors.Is(e.Err, syscall.EDQUOT) {
+		why = "your quota is used up"
+	}
+	return fmt.Sprintf("%s was not written, and is as it was: %s on the device of %s; free some space there", e.Name, why, e.Folder)
+}
+
+// Unwrap returns the system's error.
+func (e *FullError) Unwrap() error { return e.Err }
+
+// unchanged names the folder and the file that stays where an error says that the disk is full.
+func unchanged(root *os.Root, name string, err error) error {
+	for _, full := range []error{syscall.ENOSPC, syscall.EDQUOT} {
+		if errors.Is(err, full) {
+			return &FullError{root.Name(), name, full}
+		}
+	}
+	return err
+}
+
 // write replaces a file by one with the permissions perm and, unless it is nil, the owner
 // of was.
 func write(root *os.Root, name string, data []byte, perm fs.FileMode, was fs.FileInfo) (fs.FileInfo, error) {
@@ -32,7 +60,7 @@ func write(root *os.Root, name string, data []byte, perm fs.FileMode, was fs.Fil
 	}
 	f, err := root.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return nil, err
+		return nil, unchanged(root, name, err)
 	}
 	_, err = f.Write(data)
 	if was != nil { // before the permissions, which may be for a group
@@ -45,7 +73,7 @@ func write(root *os.Root, name string, data []byte, perm fs.FileMode, was fs.Fil
 		err = root.Rename(tmp, name)
 	}
 	if err != nil {
-		return nil, errors.Join(err, root.Remove(tmp))
+		return nil, errors.Join(unchanged(root, name, err), root.Remove(tmp))
 	}
 	dir, err := root.Open(".")
 	if err != nil {

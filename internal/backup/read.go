@@ -28,6 +28,7 @@ var ErrSealed = errors.New("the backup is encrypted")
 // Reader reads a backup.
 type Reader struct {
 	head   Head
+	inner  *bufio.Reader // what packed reads, which takes no byte more than its own
 	packed *gzip.Reader
 	tar    *tar.Reader
 	end    End
@@ -56,9 +57,15 @@ func NewReader(r io.Reader, identities ...age.Identity) (*Reader, error) {
 		return nil, errors.New("it is not a backup of yaya")
 	}
 	out := &Reader{sum: sha256.New()}
-	if out.packed, err = gzip.NewReader(in); err != nil {
+	plain, ok := in.(*bufio.Reader)
+	if !ok {
+		plain = bufio.NewReader(in)
+	}
+	if out.packed, err = gzip.NewReader(plain); err != nil {
 		return nil, damaged(err)
 	}
+	out.packed.Multistream(false) // what follows is not of this backup: see finish
+	out.inner = plain
 	out.tar = tar.NewReader(out.packed)
 	h, err := out.tar.Next()
 	if err != nil {
@@ -148,7 +155,13 @@ func (r *Reader) finish(h *tar.Header) error {
 		return damaged(err)
 	}
 	if n > 0 {
-		return errors.New("something follows its end")
+		return errBehind
+	}
+	switch _, err := r.inner.ReadByte(); {
+	case err == nil:
+		return errBehind
+	case !errors.Is(err, io.EOF):
+		return damaged(err)
 	}
 	r.end.Sum = hex.EncodeToString(r.sum.Sum(nil))
 	if r.end != want {

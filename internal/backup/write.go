@@ -144,4 +144,7 @@ func validName(name string) bool {
 	return fs.ValidPath(name) && name != "." && name != headName && name != endName
 }
 
-var errEnds = errors.New("it ends too early: it was not written completely, or was cut")
+var (
+	errEnds   = errors.New("it ends too early: it was not written completely, or was cut")
+	errBehind = errors.New("it has bytes behind its end: something was appended, or two files were joined; take the file as yaya backup wrote it")
+)

@@ -37,8 +37,14 @@ type FS interface {
 	Link(from, to string) error
 	Rename(from, to string) error
 	Remove(name string) error
-	// Free returns how many bytes this user can still write.
-	Free() (int64, error)
+	// Free returns how much this user can still write.
+	Free() (Space, error)
+}
+
+// Space tells how much of a file system is free.
+type Space struct {
+	Bytes int64
+	Files int64 // inodes; -1 if the file system has no fixed number of them, or does not say it
 }
 
 // Dirs are the directories of an [FS].
@@ -164,17 +170,21 @@ func (r rootFS) Each(name string, visit func(Entry) error) (err error) {
 	}
 }
 
-func (r rootFS) Free() (int64, error) {
+func (r rootFS) Free() (Space, error) {
 	d, err := r.root.Open(".")
 	if err != nil {
-		return 0, err
+		return Space{}, err
 	}
 	var st unix.Statfs_t
 	err = unix.Fstatfs(int(d.Fd()), &st) //nolint:gosec // a descriptor fits
 	if err := errors.Join(err, d.Close()); err != nil {
-		return 0, err
+		return Space{}, err
 	}
-	return int64(st.Bavail) * int64(st.Bsize), nil //nolint:gosec,unconvert // other types on other systems
+	out := Space{Bytes: int64(st.Bavail) * int64(st.Bsize), Files: -1} //nolint:gosec,unconvert // other types on other systems
+	if st.Files > 0 {                                                  // btrfs and others say 0 of 0
+		out.Files = int64(st.Ffree) //nolint:gosec // fits: a number of files
+	}
+	return out, nil
 }
 
 func (r rootFS) SyncDir(name string) error {

@@ -5,6 +5,10 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -41,6 +45,52 @@ func TestSocketsVanish(t *testing.T) {
 			}
 			close(stop)
 			<-done
+		})
+	}
+}
+
+// bubblewrap that fails many times because of a socket that comes and goes is started again, with the
+// list of that moment; one that fails for another reason is not for as long.
+func TestBwrapFailsAtASocket(t *testing.T) {
+	b := needs(t, Bwrap)
+	bwrap, err := exec.LookPath("bwrap")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newPlace(t)
+	socket := p.dir + "/comes-and-goes"
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for _, c := range []struct {
+		name, says string
+		want       bool
+		least      int
+	}{
+		{"at the socket", "bwrap: Can't create file at " + socket + ": No such file or directory", true, 61},
+		{"elsewhere", "bwrap: Can't mount proc on /newroot/proc: Operation not permitted", false, 20},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			count := filepath.Join(dir, "count")
+			script := fmt.Sprintf("#!/bin/sh\nread n < %[1]s\necho $((n+1)) > %[1]s\nif [ $n -lt 60 ]; then echo %[2]q >&2; exit 1; fi\nexec %[3]s \"$@\"\n", count, c.says, bwrap)
+			if err := errors.Join(os.WriteFile(count, []byte("0\n"), 0o600), os.WriteFile(filepath.Join(dir, "bwrap"), []byte(script), 0o700)); err != nil {
+				t.Fatal(err)
+			}
+			t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+			got, err := b.start(t, profile(t, "check"), "/", nil, "true")
+			if works := err == nil && got.code == 0 && got.out == ""; works != c.want {
+				t.Errorf("code %d, output %q, error %v; want a start that works: %t", got.code, got.out, err, c.want)
+			}
+			data, err := os.ReadFile(count)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n, err := strconv.Atoi(strings.TrimSpace(string(data))); err != nil || n != c.least {
+				t.Errorf("bwrap was started %q times, %v, want %d", data, err, c.least)
+			}
 		})
 	}
 }

@@ -106,13 +106,8 @@ func Open(ctx context.Context, cfg Config) (*Telemetry, error) {
 	if !traces && !metrics {
 		return nil, nil //nolint:nilnil // off is no error
 	}
-	if err := CheckEndpoint(cfg.Endpoint); err != nil {
-		return nil, fmt.Errorf("otel.endpoint: %w", err)
-	}
-	for _, name := range []string{"OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_METRICS_PROTOCOL"} {
-		if p := cfg.Env(name); p != "" && p != "http/protobuf" {
-			return nil, fmt.Errorf("%s is %q: yaya speaks http/protobuf only, on port 4318 of most collectors", name, p)
-		}
+	if err := cfg.Check(); err != nil {
+		return nil, err
 	}
 	t := &Telemetry{failed: cfg.Failed, turns: map[string]trace.Span{}, of: map[string]string{}}
 	if t.failed == nil {

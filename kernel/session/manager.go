@@ -55,8 +55,8 @@ func (m *Manager) Room() error {
 	if err != nil {
 		return fmt.Errorf("data directory: %w", err)
 	}
-	if free < MinFree {
-		return &DiskFullError{free}
+	if free.Bytes < MinFree {
+		return &DiskFullError{free.Bytes}
 	}
 	return nil
 }

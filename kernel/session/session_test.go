@@ -822,7 +822,9 @@ type roomyFS struct {
 	err  error
 }
 
-func (r *roomyFS) Free() (int64, error) { return r.free, r.err }
+func (r *roomyFS) Free() (journal.Space, error) {
+	return journal.Space{Bytes: r.free, Files: -1}, r.err
+}
 
 // C.2: new work is refused below 64 MiB of free space; running turns continue.
 func TestLittleSpace(t *testing.T) {

@@ -2,6 +2,7 @@ package tool
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"html"
 	"strings"
@@ -10,6 +11,10 @@ import (
 	"github.com/yaya-ai/yaya/internal/cut"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 )
+
+// ErrStopping is the cause with which requests are cancelled that outlast a stop or a restart of yaya:
+// their clients are told so.
+var ErrStopping = errors.New("yaya stops or restarts")
 
 // ErrorKind classifies a result that is not OK; more kinds may come.
 type ErrorKind string

@@ -116,6 +116,15 @@ func (c *client) handOver(room *int) (HandedSession, bool) {
 	return h, true
 }
 
+// cutOff answers a request that outlasts the time that a stop or a restart leaves it.
+func cutOff(method string) *jsonrpc.Error {
+	switch method {
+	case "tools/list", "prompts/list", "prompts/get", "resources/list", "resources/templates/list", "resources/read", "completion/complete", "tasks/get", "tasks/list", "ping":
+		return fail(jsonrpc.CodeInternal, "yaya stops or restarts, and cut the request off: send it again when yaya is back")
+	}
+	return fail(jsonrpc.CodeInternal, "yaya stops or restarts, and cut the call off before it ended; the call may or may not have taken effect, so look before you repeat it")
+}
+
 // errCutOff answers calls that outlast a restart.
 var errCutOff = fail(jsonrpc.CodeInternal, "yaya was restarted before the call ended; the call may or may not have taken effect")
 

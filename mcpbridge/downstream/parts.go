@@ -11,6 +11,7 @@ import (
 
 	"github.com/yaya-ai/yaya/internal/intake"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
+	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
 // Writing to clients. A write that makes no progress ends the connection. A large message goes
@@ -81,7 +82,11 @@ func (s *Server) answer(ctx context.Context, dst []byte, x *exchange) parts {
 	result, rerr := s.dispatch(ctx, x)
 	switch {
 	case errors.Is(rerr, errNoAnswer):
-		return nil
+		if !errors.Is(context.Cause(ctx), tool.ErrStopping) {
+			return nil
+		}
+		x.parts[0] = jsonrpc.AppendError(dst, x.msg.ID, cutOff(x.msg.Method))
+		return x.parts[:1]
 	case rerr != nil:
 		e, ok := errors.AsType[*jsonrpc.Error](rerr)
 		if !ok {

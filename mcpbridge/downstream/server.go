@@ -158,7 +158,7 @@ func (s *Server) Close() {
 	s.mu.Unlock()
 	s.cancel()
 	for _, c := range all {
-		s.ended(c)
+		s.ended(c, tool.ErrStopping)
 	}
 	s.work.Close()
 	s.settleFlights()
@@ -217,10 +217,11 @@ func modernClient(owner string, meta requestMeta, p *profile) *client {
 
 var errSessionEnded = errors.New("the session has ended")
 
-func (s *Server) ended(c *client) {
+// ended cancels the requests of a client, which is gone or loses its session, with a cause.
+func (s *Server) ended(c *client, cause error) {
 	c.mu.Lock()
 	for _, cancel := range c.inflight {
-		cancel(errSessionEnded)
+		cancel(cause)
 	}
 	if c.get != nil {
 		c.get.end()

@@ -82,7 +82,7 @@ func (s *Server) open(ctx context.Context, owner string, p *profile, init *jsonr
 		s.cfg.Log.Debug().Str("session", gone[0].session).Int("sessions", len(gone)).Msg("too many MCP sessions: closed idle ones")
 	}
 	for _, c := range gone {
-		s.ended(c)
+		s.ended(c, errSessionEnded)
 	}
 	return c, nil
 }
@@ -182,7 +182,7 @@ func (s *Server) drop(token string) bool {
 	if c == nil {
 		return false
 	}
-	s.ended(c)
+	s.ended(c, errSessionEnded)
 	return true
 }
 

@@ -48,13 +48,16 @@ func (s *Server) ServeStdio(ctx context.Context, who tool.Caller, in io.Reader, 
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	stopping := ctx
+	ctx, cut := context.WithCancelCause(context.WithoutCancel(ctx)) // so that requests have the cause below
+	defer context.AfterFunc(stopping, func() { cut(tool.ErrStopping) })()
+	cancel := func() { cut(nil) }
 	defer cancel()
 	sc := &stdioConn{
 		s: s, c: newClient(who.Principal, "mcp_"+rand.Text(), p), who: who,
 		lw: &lines{w: out, broken: cancel}, slots: make(chan struct{}, maxConcurrent),
 	}
-	defer s.ended(sc.c)
+	defer s.ended(sc.c, errSessionEnded)
 	defer sc.pushChanges(ctx)()
 
 	readErr := make(chan error, 1)

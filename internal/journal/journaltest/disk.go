@@ -156,7 +156,7 @@ func (d *Disk) SyncDir(dir string) error {
 }
 
 // Free implements [journal.FS].
-func (*Disk) Free() (int64, error) { return 1 << 40, nil }
+func (*Disk) Free() (journal.Space, error) { return journal.Space{Bytes: 1 << 40, Files: -1}, nil }
 
 // ReadDir implements [journal.FS].
 func (d *Disk) ReadDir(dir string) ([]fs.DirEntry, error) {

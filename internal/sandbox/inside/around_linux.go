@@ -1,6 +1,7 @@
 package inside
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -71,8 +72,14 @@ func around(p *Plan, c control, signals chan os.Signal) int {
 // HiddenPerms is the mode of a hidden folder as bubblewrap takes it.
 const HiddenPerms = "0111"
 
-// maxStarts bounds how often the program is started while what it has to hide goes away.
-const maxStarts = 20
+// maxStarts bounds how often the program is started. Where it complains of a path to hide, that
+// path comes and goes, as sockets do, and the next start has a list of those that are there: such
+// starts go on for longer, because a path can change in the moment between list and mount each time.
+const (
+	maxStarts = 20
+	maxChurn  = 400
+	churnTime = 10 * time.Second
+)
 
 // startAround starts the program with the control socket and, behind it, this program and
 // standard error. It keeps what the program itself says of a start until that has failed for
@@ -108,7 +115,8 @@ func startAround(p *Plan, control int, signals chan os.Signal) (pid, code int, e
 	if err := pollin(control); err != nil {
 		return 0, 0, err
 	}
-	for range maxStarts {
+	begun, text := time.Now(), make([]byte, maxSaid)
+	for n := 1; ; n++ {
 		if err := unix.Ftruncate(said, 0); err != nil {
 			return 0, 0, fmt.Errorf("keep what %s says: %w", p.Path, err)
 		}
@@ -131,15 +139,27 @@ func startAround(p *Plan, control int, signals chan os.Signal) (pid, code int, e
 			release(p.Keep)
 			return pid, 0, nil
 		}
-		if code = status.ExitStatus(); !pending(control) {
-			break
+		code = status.ExitStatus()
+		got, _ := unix.Pread(said, text, 0)
+		text := text[:max(got, 0)]
+		if pending(control) && (n < maxStarts || n < maxChurn && time.Since(begun) < churnTime && namesHidden(text, p.Argv)) {
+			continue // it failed before it started this program
+		}
+		if len(text) > 0 {
+			_, _ = os.Stderr.Write(text)
+		}
+		return 0, code, nil
+	}
+}
+
+// namesHidden reports whether what the program said names a path that its arguments hide.
+func namesHidden(said []byte, argv []string) bool {
+	for i := range argv {
+		if name, is := hides(argv, i); is && bytes.Contains(said, []byte(name)) {
+			return true
 		}
 	}
-	text := make([]byte, maxSaid)
-	if n, _ := unix.Pread(said, text, 0); n > 0 {
-		_, _ = os.Stderr.Write(text[:n])
-	}
-	return 0, code, nil
+	return false
 }
 
 // maxSaid bounds what is shown of it, in bytes.
