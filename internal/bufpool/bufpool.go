@@ -15,14 +15,28 @@ import (
 	"sync"
 )
 
-// Buffers are kept by size, in powers of two: what a small message needs must
-// not hold on to what a large one needed.
+// Buffers are kept by size: what a small message needs must not hold on to what a large one
+// needed. There are four classes to each power of two, so that a buffer is at most a quarter
+// larger than asked for: a message of 256 KiB and its envelope have 320 KiB, not 512.
 const (
 	minBits = 11 // 2 KiB
 	maxBits = 28 // 256 MiB; larger ones are not kept
+	steps   = 4
 )
 
-var pools [maxBits - minBits + 1]sync.Pool
+var pools [(maxBits-minBits)*steps + 1]sync.Pool
+
+// sizeOf is the size of the buffers of a class.
+func sizeOf(class int) int { return (steps + class%steps) << (minBits - 2 + class/steps) }
+
+// classOf is the largest class whose buffers have at most n bytes; negative if there is none.
+func classOf(n int) int {
+	if n < 1<<minBits {
+		return -1
+	}
+	high := bits.Len(uint(n)) - 1 //nolint:gosec // positive
+	return (high-minBits)*steps + n>>(high-2)&(steps-1)
+}
 
 // Buffer is a lent buffer. B may be appended to and replaced.
 type Buffer struct {
@@ -63,15 +77,15 @@ func (b *Buffer) HandOver(to *Buffer) {
 
 // Get returns an empty buffer with room for n bytes.
 func Get(n int) *Buffer {
-	class := max(bits.Len(uint(max(n, 1)-1)), minBits) //nolint:gosec // not negative
-	if class > maxBits {
+	class := max(classOf(n-1)+1, 0)
+	if class >= len(pools) {
 		return &Buffer{B: make([]byte, 0, n)}
 	}
-	if b, _ := pools[class-minBits].Get().(*Buffer); b != nil {
+	if b, _ := pools[class].Get().(*Buffer); b != nil {
 		b.B = b.B[:0]
 		return b
 	}
-	return &Buffer{B: make([]byte, 0, 1<<class)}
+	return &Buffer{B: make([]byte, 0, sizeOf(class))}
 }
 
 // Release gives the buffer back. Releasing nil does nothing.
@@ -81,9 +95,8 @@ func (b *Buffer) Release() {
 	}
 	b.Forget()
 	// A buffer that has grown belongs to the largest class that it can serve.
-	class := bits.Len(uint(cap(b.B))) - 1 //nolint:gosec // not negative
-	if class >= minBits && class <= maxBits {
-		pools[class-minBits].Put(b)
+	if class := classOf(cap(b.B)); class >= 0 && class < len(pools) {
+		pools[class].Put(b)
 	}
 }
 

@@ -25,6 +25,30 @@ func TestBuffersHaveRoomAndAreEmpty(t *testing.T) {
 	none.Release()
 }
 
+// A buffer is at most a quarter larger than asked for, and goes back into its own class.
+func TestClasses(t *testing.T) {
+	for class := range len(pools) {
+		size := sizeOf(class)
+		if got := classOf(size); got != class {
+			t.Errorf("class of %d bytes: got %d, want %d", size, got, class)
+		}
+		if got := classOf(size - 1); got != class-1 {
+			t.Errorf("class of %d bytes: got %d, want %d", size-1, got, class-1)
+		}
+		for _, n := range []int{size - 1, size, size + 1} {
+			if n > 64<<20 {
+				continue // takes memory
+			}
+			if got := cap(Get(n).B); got < n || got > max(n+n/4+1, 1<<minBits) {
+				t.Errorf("Get(%d): got room for %d bytes, want at most a quarter more", n, got)
+			}
+		}
+	}
+	if size := sizeOf(len(pools) - 1); size != 1<<maxBits {
+		t.Errorf("largest class: got %d bytes, want %d", size, 1<<maxBits)
+	}
+}
+
 func TestReadAll(t *testing.T) {
 	for _, n := range []int{0, 1, 16 << 10, 16<<10 + 1, 100_000, 200_000} {
 		want := bytes.Repeat([]byte("abc"), n)[:n]

@@ -14,7 +14,7 @@ import (
 // under load. One with much to keep, such as the index of many sessions, grows by as many
 // bytes as a small one does, but never so little that it is collected all the time.
 const (
-	mostPercent, leastPercent = 200, 50
+	mostPercent, leastPercent = 200, 30
 	headroom                  = 12 << 20 // bytes
 )
 

@@ -17,7 +17,7 @@ func TestHeadroom(t *testing.T) {
 		live uint64
 		want int
 	}{
-		{0, 200}, {4 << 20, 200}, {6 << 20, 200}, {12 << 20, 100}, {20 << 20, 60}, {32 << 20, 50}, {1 << 40, 50},
+		{0, 200}, {4 << 20, 200}, {6 << 20, 200}, {12 << 20, 100}, {20 << 20, 60}, {32 << 20, 37}, {1 << 40, 30},
 	} {
 		if got := percentFor(c.live); got != c.want {
 			t.Errorf("for a heap of %d bytes: got %d %%, want %d %%", c.live, got, c.want)
