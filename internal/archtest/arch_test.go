@@ -85,6 +85,8 @@ var allowed = map[string][]string{
 	"internal/secretfile":      {"internal/worded"},
 	"internal/service":         {"internal/atomicfile", "internal/userfile"},
 	"internal/soak":            {"internal/sse"},
+	"internal/bench":           {"internal/bench/load"},
+	"internal/peerbench":       {"internal/bench/load", "internal/jsonrpc", "internal/sse"},
 	"internal/traffic":         {"internal/cut"},
 	"internal/linelog":         {"internal/cut", "internal/worded"},
 	"internal/llmhttp":         {"internal/cut"},

@@ -18,7 +18,7 @@ type check struct {
 	try  func(ctx context.Context, s *subject) error
 }
 
-// subject is what the checks look at: a gateway, or the upstream itself.
+// subject is the endpoint under test, a gateway or the upstream itself, with an open session.
 type subject struct {
 	to    endpoint
 	c     *client
@@ -50,7 +50,7 @@ var checks = []check{
 	{"recovery", "after the upstream's process has ended, the same session's calls work again within 10 s", recovery},
 }
 
-// outcome is what a check has come to.
+// outcome is the result of a check: err is nil if it passed.
 type outcome struct {
 	check string
 	err   error

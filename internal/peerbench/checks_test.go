@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/yaya-ai/yaya/internal/sse"
 )
@@ -288,6 +290,7 @@ func TestUpstreamOverStdio(t *testing.T) {
 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"echo","arguments":{"text":"ü"}}}
 not JSON
 {"jsonrpc":"2.0","id":3,"method":"nothing"}
+{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":9}}
 `
 	var out bytes.Buffer
 	if err := newUpstream().serveStdio(strings.NewReader(in), &out); err != nil {
@@ -298,5 +301,35 @@ not JSON
 		if i >= len(lines) || !strings.Contains(lines[i], want) {
 			t.Errorf("line %d of %q, want one with %q", i, lines, want)
 		}
+	}
+}
+
+// An answer does not wait in memory for a request that follows a notification.
+func TestUpstreamOverStdioFlushes(t *testing.T) {
+	t.Parallel()
+	in, feed := io.Pipe()
+	read, out := io.Pipe()
+	served := make(chan error, 1)
+	go func() { served <- newUpstream().serveStdio(in, out) }()
+	got := make(chan string, 1)
+	go func() {
+		line, _ := bufio.NewReader(read).ReadString('\n')
+		got <- line
+	}()
+	if _, err := io.WriteString(feed, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n"); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case line := <-got:
+		if !strings.Contains(line, `"id":1`) {
+			t.Errorf("got %q, want the answer of request 1", line)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("no answer in 10 s, want one before the next request")
+	}
+	_ = feed.Close()
+	_ = read.Close()
+	if err := <-served; err != nil {
+		t.Errorf("serveStdio() = %v, want no error", err)
 	}
 }

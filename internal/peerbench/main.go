@@ -52,7 +52,7 @@ func main() {
 	}
 }
 
-// result is what a peer has come to before one kind of upstream.
+// result holds all findings about a peer before one kind of upstream.
 type result struct {
 	peer   *peer
 	kind   string

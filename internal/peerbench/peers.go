@@ -277,7 +277,7 @@ func register(ctx context.Context, base, auth, upstream string) error {
 
 func oneMCP() *peer {
 	return &peer{
-		name: "1mcp", version: "0.27.2", source: "npm: @1mcp/agent", upstreams: []string{overStdio, overHTTP}, install: npm("@1mcp/agent"),
+		name: "1mcp", version: "0.26.0", source: "npm: @1mcp/agent", upstreams: []string{overStdio, overHTTP}, install: npm("@1mcp/agent"),
 		launch: func(p place) (launch, error) {
 			config, err := p.servers(nil)
 			return launch{
@@ -290,7 +290,7 @@ func oneMCP() *peer {
 
 func goProxy() *peer {
 	return &peer{
-		name: "mcp-proxy (Go)", version: "v0.39.1", source: "Go: github.com/TBXark/mcp-proxy", upstreams: []string{overStdio, overHTTP}, install: golang("github.com/TBXark/mcp-proxy"),
+		name: "mcp-proxy (Go)", version: "latest", source: "Go: github.com/TBXark/mcp-proxy", upstreams: []string{overStdio, overHTTP}, install: golang("github.com/TBXark/mcp-proxy"),
 		launch: func(p place) (launch, error) {
 			entry := map[string]any{"url": p.url, "transportType": "streamable-http"}
 			if p.kind == overStdio {

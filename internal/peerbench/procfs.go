@@ -95,7 +95,7 @@ func tree(all []process, root int) []process {
 	return out
 }
 
-// usage is what a tree uses.
+// usage is the processor time and resident memory of a tree.
 type usage struct {
 	cpu time.Duration
 	rss int64

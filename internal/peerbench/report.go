@@ -239,7 +239,8 @@ func (r *report) versions(b *strings.Builder) {
 			if x.kind != "" {
 				title = x.title()
 			}
-			lines = append(lines, fmt.Sprintf("- %s %s (%s): %s\n", title, x.peer.version, x.peer.source, quoted(x.err)))
+			source := strings.TrimSpace(x.peer.version + " (" + x.peer.source + ")")
+			lines = append(lines, fmt.Sprintf("- %s %s: %s\n", title, source, quoted(x.err)))
 		}
 	}
 	if len(lines) > 0 {

@@ -153,7 +153,11 @@ func (r *running) answers(ctx context.Context, setup func(context.Context, strin
 		}
 		select {
 		case <-r.group.ended:
-			return fmt.Errorf("it ended (%v): %s", r.group.err, r.group.said()) //nolint:errorlint // nil too
+			err := r.group.err
+			if err == nil {
+				err = errors.New("exit status 0")
+			}
+			return fmt.Errorf("it ended: %w: %s", err, r.group.said())
 		case <-ctx.Done():
 			return fmt.Errorf("it answered no call in %v: %w", startLimit, last)
 		case <-time.After(10 * time.Millisecond):
@@ -187,7 +191,7 @@ func (r *running) isLocal() error {
 	return err
 }
 
-// usage is what the peer uses, without the upstream.
+// usage adds up the processes of the peer, without those of the upstream.
 func (r *running) usage(self string) (usage, error) {
 	members, err := r.group.members()
 	if err != nil {

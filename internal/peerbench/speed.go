@@ -71,7 +71,7 @@ func (l *loader) close() {
 	}
 }
 
-// round is what one round has measured.
+// round holds the measurements of one round.
 type round struct {
 	perSecond     float64
 	calls, failed int
@@ -205,7 +205,7 @@ func fits(answer []byte, id, text string) error {
 	return nil
 }
 
-// speed is what a peer has reached under a load, medians of its rounds.
+// speed holds the measurements of a peer under a load: medians of its rounds.
 type speed struct {
 	load                 string
 	direct, perSecond    float64

@@ -64,8 +64,7 @@ func (u *upstream) newSession(tell func([]byte)) *session {
 	return s
 }
 
-// errCancelled is why a call ends that the client has cancelled. A connection that
-// is closed cancels nothing in the legacy era.
+// errCancelled is why a call ends that the client has cancelled.
 var errCancelled = errors.New("the client cancelled it")
 
 // arrived handles a notification or a response.
@@ -208,6 +207,15 @@ func (u *upstream) serveStdio(input io.Reader, output io.Writer) error {
 	defer cancel()
 	var buf []byte
 	for {
+		// One write answers everything that has arrived.
+		if in.Buffered() == 0 {
+			mu.Lock()
+			err := out.Flush()
+			mu.Unlock()
+			if err != nil {
+				return err
+			}
+		}
 		line, err := readLine(in)
 		if err != nil || len(line) > maxMessage {
 			return nil //nolint:nilerr // the end of the input is the end
@@ -230,12 +238,8 @@ func (u *upstream) serveStdio(input io.Reader, output io.Writer) error {
 			continue
 		}
 		buf = s.answer(ctx, buf[:0], &m, write)
-		// One write answers everything that has arrived.
 		mu.Lock()
 		_, err = out.Write(append(buf, '\n'))
-		if err == nil && in.Buffered() == 0 {
-			err = out.Flush()
-		}
 		mu.Unlock()
 		if err != nil {
 			return err

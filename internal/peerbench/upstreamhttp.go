@@ -154,5 +154,7 @@ func (u *upstream) post(w http.ResponseWriter, r *http.Request, s *httpSession) 
 	w.WriteHeader(http.StatusOK)
 	_ = http.NewResponseController(w).Flush()
 	send := func(msg []byte) { writeEvent(w, msg) }
-	writeEvent(w, s.answer(r.Context(), nil, &m, send))
+	// In the legacy era a connection that ends cancels nothing: a notification does,
+	// and it may arrive after the end.
+	writeEvent(w, s.answer(context.WithoutCancel(r.Context()), nil, &m, send))
 }

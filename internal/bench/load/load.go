@@ -58,7 +58,7 @@ func (c *Conn) Close() error { return c.c.Close() }
 // SetDeadline bounds the following posts.
 func (c *Conn) SetDeadline(t time.Time) error { return c.c.SetDeadline(t) }
 
-// head is what a response says before its body.
+// head is the beginning of a response, before its body.
 type head struct {
 	status  int
 	length  int // -1 without a Content-Length
