@@ -128,7 +128,7 @@ func TestGroupEndsWhole(t *testing.T) {
 		t.Skip("/proc is needed")
 	}
 	dir := t.TempDir()
-	g, err := startGroup(dir, []string{"/bin/sh", "-c", `sleep 600 & (setsid sleep 601 &) ; echo "$HOME" > home; trap "" TERM; sleep 602`}, nil)
+	g, err := startGroup(dir, []string{"/bin/sh", "-c", `trap "" TERM; echo "$HOME" > home; sleep 600 & (setsid sleep 601 &) ; sleep 602`}, nil)
 	if err != nil {
 		t.Fatalf("startGroup() = %v, want no error", err)
 	}

@@ -210,14 +210,17 @@ func (r *report) speed(b *strings.Builder) {
 		}
 	}
 	table(b, []string{"gateway", "upstream", "load", "direct/s", "calls/s", "share", "p50 ms", "p99 ms", "× direct's p50 / p99", "CPU µs/call", "failed calls"}, rows)
+	var lines []string
 	for _, x := range r.measured() {
 		for _, s := range x.speeds {
 			if s.failed > 0 && s.failure != nil {
-				fmt.Fprintf(b, "- %s, %s: %d calls failed, one with %s\n", x.title(), s.load, s.failed, quoted(s.failure))
+				lines = append(lines, fmt.Sprintf("- %s, %s: %d calls failed, one with %s\n", x.title(), s.load, s.failed, quoted(s.failure)))
 			}
 		}
 	}
-	b.WriteString("\n")
+	if len(lines) > 0 {
+		b.WriteString(strings.Join(lines, "") + "\n")
+	}
 }
 
 func (r *report) versions(b *strings.Builder) {

@@ -141,6 +141,9 @@ func (r *running) answers(ctx context.Context, setup func(context.Context, strin
 	defer cancel()
 	var last error
 	for {
+		if err := r.isLocal(); err != nil {
+			return err
+		}
 		if setup != nil {
 			if last = setup(ctx, r.to.base); last == nil {
 				setup = nil
