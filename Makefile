@@ -21,13 +21,13 @@ NODE     := $(CURDIR)/$(PEERS)/node_modules/.bin/node
 PRETTIER := $(CURDIR)/$(PEERS)/node_modules/prettier/bin/prettier.cjs
 export GOFLAGS += -buildvcs=false
 
-.PHONY: help ids figures run build install test setup downloads unit race scale lint fuzz bench data soak fmt fmt-check vet peers chromium bwrap systemd types screens clean
+.PHONY: help ids figures run build install test setup downloads unit race scale lint fuzz bench data soak fmt fmt-check vet peers chromium bwrap systemd types screens clean bench-peers
 
 run: build ## build and start the gateway with its defaults
 	bin/yaya serve
 
 help: ## print the targets
-	@awk -F ':[^=]*## ' '/^[a-z][a-z-]*:[^=]*## / { printf "%-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':[^=]*## ' '/^[a-z][a-z-]*:[^=]*## / { printf "%-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## build bin/yaya; compiles only changed packages
 	@test -e bin/yaya || echo "Building yaya for the first time: go downloads and compiles all that it is made of, which takes some minutes and says nothing."
@@ -172,6 +172,12 @@ bench: build ## measure the relay beside a direct connection, start-up and the k
 	go test -run '^$$' -bench Handshake ./gateway/wire
 	go test -run '^$$' -bench 'Readers|FirstDelta|List' ./gateway/sessions
 	go test -run '^$$' -bench . ./kernel/bus ./internal/journal ./kernel/session ./kernel
+
+# It downloads the peers once, into .cache/peers-bench, and takes a quarter of an
+# hour. PEERBENCH passes flags: PEERBENCH="-only FastMCP -rounds 1".
+bench-peers: build ## measure other gateways beside yaya, and write docs/PEERS.md
+	go build -o bin/peerbench ./internal/peerbench
+	bin/peerbench -yaya bin/yaya -cache .cache/peers-bench -write docs/PEERS.md $(PEERBENCH)
 
 # On a quiet machine: it takes an hour.
 data: ## run the tests of data directories at full size

@@ -87,6 +87,8 @@ var allowed = map[string][]string{
 	"internal/patch":           {"internal/lazyregexp"},
 	"internal/workspace":       {"internal/lazyregexp"},
 	"internal/soak":            {"internal/sse"},
+	"internal/bench":           {"internal/bench/load"},
+	"internal/peerbench":       {"internal/bench/load", "internal/jsonrpc", "internal/sse"},
 	"internal/traffic":         {"internal/cut"},
 	"internal/linelog":         {"internal/cut", "internal/worded"},
 	"internal/llmhttp":         {"internal/cut"},

@@ -40,13 +40,13 @@ var words = map[string][]string{
 		"kernel", "kernel/tool", "kernel/plugin", "kernel/loop/loop.go", "feature", "mcpbridge", "mcpbridge/downstream", "mcpbridge/relay/router.go",
 		"daemon/bridge.go", "daemon/front.go", "gateway/admin/admin.go", "gateway/admin/plugins.go", "gateway/admin/tools.go",
 		// Package registries.
-		"internal/sandbox/npmrc.go", "internal/sandbox/cargo.go", "internal/sandbox/standing.go", "internal/sandbox/profiles.go", "internal/sandbox/managers.go",
+		"internal/peerbench/install.go", "internal/peerbench/peers.go", "internal/sandbox/npmrc.go", "internal/sandbox/cargo.go", "internal/sandbox/standing.go", "internal/sandbox/profiles.go", "internal/sandbox/managers.go",
 		"mcpbridge/servers/environ.go", "mcpbridge/servers/sandbox.go", "plugins/tool_shell/shell.go",
 		// Those of other programs and institutions: macOS, IANA, Prometheus, huma.
 		"internal/sandbox/seatbelt.go", "internal/netaddr/netaddr.go", "gateway/metrics.go", "gateway/api/operation.go",
 	},
 	"feeds?": {"gateway/follow", "gateway/sessions", "gateway/wire"},
-	"hubs?":  {"mcpbridge/servers/parse.go", "internal/sandbox/credentials.go"}, // of other programs
+	"hubs?":  {"mcpbridge/servers/parse.go", "internal/sandbox/credentials.go", "internal/peerbench/peers.go"}, // of other programs
 }
 
 // linux lists the folders in which "kernel" means the operating system's, and cannot be misread.

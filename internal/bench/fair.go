@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/yaya-ai/yaya/internal/bench/load"
 )
 
 // The floods: so many calls in flight of one client, and so many connections that another one
@@ -61,7 +63,7 @@ func fairness(bin, dir string, rounds int, per time.Duration) error {
 		ratios = append(ratios, ratio)
 		fmt.Printf("| %d | %.2f | %.2f | %.2f | %.2f | %.2f | %s |\n", round, ms(alone.quantile(.5)), ms(alone.quantile(.99)), ms(beside.quantile(.5)), ms(beside.quantile(.99)), ratio, did)
 	}
-	fmt.Printf("\np99 beside the floods: %.2f × in the median, %.2f × in the best round\n\n", median(ratios), slices.Min(ratios))
+	fmt.Printf("\np99 beside the floods: %.2f × in the median, %.2f × in the best round\n\n", load.Median(ratios), slices.Min(ratios))
 	return nil
 }
 
@@ -125,12 +127,12 @@ func fixtureFlood(to string) error {
 		go func() {
 			c, err := t.dial()
 			if err == nil { // connecting is not measured
-				_, _, err = c.post(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":"p%d","method":"ping"}`, i))
+				_, err = c.Post(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":"p%d","method":"ping"}`, i), t.session)
 			}
 			for n := 0; err == nil; n++ {
 				sent.Add(1)
 				body := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"stdio__wait","arguments":{"text":""}}}`, i*1_000_000+n)
-				_, _, err = c.post(body)
+				_, err = c.Post(body, t.session)
 			}
 			fail(err)
 		}()
@@ -143,7 +145,7 @@ func fixtureFlood(to string) error {
 			greedy := &target{addr: to, path: "/mcp", name: "opener"}
 			c, err := greedy.dial()
 			for err == nil {
-				_, _, err = c.post([]byte(greedy.hello()))
+				_, err = c.Post([]byte(greedy.hello()), "")
 				opened.Add(1)
 			}
 			fail(err)

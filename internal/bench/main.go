@@ -14,11 +14,12 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/yaya-ai/yaya/internal/bench/load"
 )
 
 // Parameters of the relay's measurement; flags narrow them down.
@@ -183,11 +184,6 @@ func self() string {
 	return path
 }
 
-func median(xs []float64) float64 {
-	xs = slices.Sorted(slices.Values(xs))
-	return xs[len(xs)/2]
-}
-
 // spawned are the fixtures that run.
 var spawned []*exec.Cmd
 
@@ -279,7 +275,7 @@ func relay(bin, dir string, rounds int, per time.Duration) error {
 					p99 = append(p99, float64(yl.quantile(.99))/float64(dl.quantile(.99)))
 				}
 				fmt.Printf("| %s | %d | %s | %.0f | %.0f | **%.2f** | %.2f | %.2f | %.1f | %.1f | %.1f | %.0f |\n", kind, inFlight, sizeName(size),
-					median(dps), median(yps), median(share), median(proxied), median(copied), median(p50), median(p99), median(cpu), median(allocs))
+					load.Median(dps), load.Median(yps), load.Median(share), load.Median(proxied), load.Median(copied), load.Median(p50), load.Median(p99), load.Median(cpu), load.Median(allocs))
 			}
 		}
 	}
@@ -322,7 +318,7 @@ func startUp(bin, dir string, rounds int) error {
 			took, rss = append(took, float64(t.Microseconds())/1000), append(rss, d.rss())
 			d.stop()
 		}
-		fmt.Printf("| %d servers | %.0f | %.1f |\n", n, median(took), median(rss))
+		fmt.Printf("| %d servers | %.0f | %.1f |\n", n, load.Median(took), load.Median(rss))
 	}
 	return nil
 }

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/yaya-ai/yaya/internal/bench/load"
 )
 
 // observed measures what telemetry costs the relay: one yaya without it and one that records 1 %
@@ -53,8 +55,8 @@ func observed(bin, dir string, rounds int, per time.Duration) error {
 		for i := range share {
 			share[i] = on.perSecond[i+1] / off.perSecond[i+1]
 		}
-		fmt.Printf("| %d | %.0f | %.0f | **%.3f** | %.1f | %.1f | %.1f | %.1f |\n", inFlight, median(off.perSecond[1:]), median(on.perSecond[1:]), median(share),
-			median(off.cpu[1:]), median(on.cpu[1:]), median(off.allocs[1:]), median(on.allocs[1:]))
+		fmt.Printf("| %d | %.0f | %.0f | **%.3f** | %.1f | %.1f | %.1f | %.1f |\n", inFlight, load.Median(off.perSecond[1:]), load.Median(on.perSecond[1:]), load.Median(share),
+			load.Median(off.cpu[1:]), load.Median(on.cpu[1:]), load.Median(off.allocs[1:]), load.Median(on.allocs[1:]))
 	}
 	fmt.Println()
 	return nil
