@@ -228,6 +228,9 @@ var faults = map[string]func(l *lossy, m map[string]any) bool{
 
 // Every check fails for a relay that loses what it looks for, and no other does.
 func TestChecksSeeALossyRelay(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes half a minute")
+	}
 	t.Parallel()
 	if len(faults) != len(checks) {
 		t.Errorf("got %d faults, want one for each of the %d checks", len(faults), len(checks))
