@@ -167,7 +167,7 @@ screens: peers chromium ## take a picture of every view of the page, into bin/sc
 
 bench: build ## measure the relay beside a direct connection, start-up and the kernel
 	go build -o bin/bench ./internal/bench
-	bin/bench -yaya bin/yaya
+	bin/bench -yaya bin/yaya -compare internal/bench/baseline.json
 	go test -run '^$$' -bench Fanout -benchtime 640x ./gateway/wire
 	go test -run '^$$' -bench Handshake ./gateway/wire
 	go test -run '^$$' -bench 'Readers|FirstDelta|List' ./gateway/sessions

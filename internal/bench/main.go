@@ -30,8 +30,8 @@ var (
 )
 
 func main() {
-	mode := flag.String("fixture", "", "be the upstream server (http, stdio), a proxy before one (tcp, reverse) or a flood")
-	to := flag.String("to", "", "where a proxy goes")
+	mode := flag.String("fixture", "", "be the upstream server (http, stdio), a proxy before one (tcp, reverse, relay) or a flood")
+	to := flag.String("to", "", "where a proxy goes, or stdio")
 	bin := flag.String("yaya", "bin/yaya", "the binary to measure")
 	rounds := flag.Int("rounds", 3, "alternating rounds; the median counts")
 	per := flag.Duration("time", time.Second, "time of one round")
@@ -39,6 +39,8 @@ func main() {
 	flag.StringVar(&kinds, "upstream", kinds, "upstreams of the relay")
 	flag.StringVar(&inFlights, "in-flight", inFlights, "calls in flight")
 	flag.StringVar(&sizes, "size", sizes, "bytes of the argument")
+	out := flag.String("json", "", "write the figures to this file")
+	compare := flag.String("compare", "", "compare with the figures of this file, such as internal/bench/baseline.json")
 	flag.Parse()
 	var err error
 	switch *mode {
@@ -50,8 +52,10 @@ func main() {
 		err = fixtureFlood(*to)
 	case "tcp", "reverse":
 		err = fixtureProxy(*mode, *to)
+	case "relay":
+		err = fixtureRelay(*to)
 	default:
-		err = bench(*bin, *rounds, *per, *only)
+		err = bench(*bin, *rounds, *per, *only, *out, *compare)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -59,7 +63,16 @@ func main() {
 	}
 }
 
-func bench(bin string, rounds int, per time.Duration, only string) error {
+func bench(bin string, rounds int, per time.Duration, only, out, compare string) error {
+	var base results
+	if compare != "" { // before minutes of measuring
+		var err error
+		if base, err = readResults(compare); err != nil {
+			return err
+		}
+	}
+	var got results
+
 	dir, err := os.MkdirTemp("", "yb")
 	if err != nil {
 		return err
@@ -70,10 +83,10 @@ func bench(bin string, rounds int, per time.Duration, only string) error {
 		name    string
 		measure func() error
 	}{
-		{"relay", func() error { return relay(bin, dir, rounds, per) }},
+		{"relay", func() error { return relay(bin, dir, rounds, per, &got) }},
 		{"telemetry", func() error { return observed(bin, dir, rounds, per) }},
 		{"fair", func() error { return fairness(bin, dir, rounds, per) }},
-		{"start", func() error { return startUp(bin, dir, rounds) }},
+		{"start", func() error { return startUp(bin, dir, rounds, &got) }},
 	} {
 		if only != "" && only != part.name {
 			continue
@@ -81,6 +94,12 @@ func bench(bin string, rounds int, per time.Duration, only string) error {
 		if err := part.measure(); err != nil {
 			return fmt.Errorf("%s: %w", part.name, err)
 		}
+	}
+	if compare != "" {
+		fmt.Print(got.compared(base))
+	}
+	if out != "" {
+		return got.write(out)
 	}
 	return nil
 }
@@ -145,12 +164,13 @@ func (d *daemon) cpu() time.Duration {
 	return time.Duration(user+sys) * 10 * time.Millisecond
 }
 
-func (d *daemon) rss() float64 {
+// memory returns a figure of /proc/PID/status in MB, 0 where it is not there.
+func (d *daemon) memory(name string) float64 {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", d.cmd.Process.Pid))
 	if err != nil {
 		return 0
 	}
-	m := regexp.MustCompile(`VmRSS:\s+(\d+) kB`).FindSubmatch(data)
+	m := regexp.MustCompile(name + `:\s+(\d+) kB`).FindSubmatch(data)
 	if m == nil {
 		return 0
 	}
@@ -209,116 +229,27 @@ func spawn(ctx context.Context, args ...string) (addr string, err error) {
 	return strings.TrimSpace(line), err
 }
 
-func relay(bin, dir string, rounds int, per time.Duration) error {
-	ctx := context.Background()
-	defer endSpawned()
-	addr, err := spawn(ctx, "-fixture", "http")
-	if err != nil {
-		return err
-	}
-	tcp, err := spawn(ctx, "-fixture", "tcp", "-to", addr)
-	if err != nil {
-		return err
-	}
-	reverse, err := spawn(ctx, "-fixture", "reverse", "-to", addr)
-	if err != nil {
-		return err
-	}
-	d, _, err := start(bin, dir, map[string]any{
-		"http":  map[string]any{"type": "http", "url": "http://" + addr + "/mcp"},
-		"stdio": map[string]any{"command": self(), "args": []string{"-fixture", "stdio"}},
-	})
-	if err != nil {
-		return err
-	}
-	defer d.stop()
-
-	fmt.Println("Relay: calls per second as a share of the direct HTTP connection; latency as a multiple of its. TCP copy is the limit for one hop; reverse proxy is the standard library's.")
-	fmt.Println()
-	fmt.Println("| upstream | in flight | size | direct/s | yaya/s | yaya | reverse proxy | TCP copy | p50 × | p99 × | CPU µs/call | allocs/call |")
-	fmt.Println("|---|---|---|---|---|---|---|---|---|---|---|---|")
-	for kind := range strings.SplitSeq(kinds, ",") {
-		for _, inFlight := range numbers(inFlights) {
-			for _, size := range numbers(sizes) {
-				direct := &target{addr: addr, path: "/mcp", tool: "echo"}
-				through := &target{addr: d.addr, path: "/mcp", tool: kind + "__echo"}
-				if err := through.open(); err != nil {
-					return err
-				}
-				if _, err := through.run(inFlight, size, per/4); err != nil { // warm up
-					return err
-				}
-				var dps, yps, share, copied, proxied, p50, p99, cpu, allocs []float64
-				for range rounds {
-					dl, err := direct.run(inFlight, size, per)
-					if err != nil {
-						return err
-					}
-					for at, shares := range map[string]*[]float64{tcp: &copied, reverse: &proxied} {
-						l, err := (&target{addr: at, path: "/mcp", tool: "echo", lenient: true}).run(inFlight, size, per)
-						if err != nil {
-							return err
-						}
-						*shares = append(*shares, l.perSecond/dl.perSecond)
-					}
-					a0, c0 := d.allocs(), d.cpu()
-					yl, err := through.run(inFlight, size, per)
-					if err != nil {
-						return err
-					}
-					calls := float64(yl.calls)
-					cpu = append(cpu, float64((d.cpu()-c0).Microseconds())/calls)
-					allocs = append(allocs, (d.allocs()-a0)/calls)
-					dps, yps = append(dps, dl.perSecond), append(yps, yl.perSecond)
-					share = append(share, yl.perSecond/dl.perSecond)
-					p50 = append(p50, float64(yl.quantile(.5))/float64(dl.quantile(.5)))
-					p99 = append(p99, float64(yl.quantile(.99))/float64(dl.quantile(.99)))
-				}
-				fmt.Printf("| %s | %d | %s | %.0f | %.0f | **%.2f** | %.2f | %.2f | %.1f | %.1f | %.1f | %.0f |\n", kind, inFlight, sizeName(size),
-					load.Median(dps), load.Median(yps), load.Median(share), load.Median(proxied), load.Median(copied), load.Median(p50), load.Median(p99), load.Median(cpu), load.Median(allocs))
-			}
-		}
-	}
-	fmt.Printf("\nRSS after this load: %.1f MB\n\n", d.rss())
-	return nil
-}
-
-func numbers(list string) []int {
-	var out []int
-	for s := range strings.SplitSeq(list, ",") {
-		if n, err := strconv.Atoi(s); err == nil && n > 0 {
-			out = append(out, n)
-		}
-	}
-	return out
-}
-
-func sizeName(n int) string {
-	if n >= 1<<10 {
-		return fmt.Sprintf("%d KiB", n>>10)
-	}
-	return fmt.Sprintf("%d B", n)
-}
-
-func startUp(bin, dir string, rounds int) error {
-	fmt.Println("| start to ready | ms | idle RSS MB |")
-	fmt.Println("|---|---|---|")
+func startUp(bin, dir string, rounds int, into *results) error {
+	fmt.Println("| start to ready | ms | idle RSS MB | of it anonymous |")
+	fmt.Println("|---|---|---|---|")
 	for _, n := range []int{0, 20} {
 		servers := map[string]any{}
 		for i := range n {
 			servers[fmt.Sprint("s", i)] = map[string]any{"command": self(), "args": []string{"-fixture", "stdio"}}
 		}
-		var took, rss []float64
+		var took, rss, anon []float64
 		for range max(rounds, 3) {
 			d, t, err := start(bin, dir, servers)
 			if err != nil {
 				return err
 			}
 			time.Sleep(500 * time.Millisecond) // idle
-			took, rss = append(took, float64(t.Microseconds())/1000), append(rss, d.rss())
+			took, rss, anon = append(took, float64(t.Microseconds())/1000), append(rss, d.memory("VmRSS")), append(anon, d.memory("RssAnon"))
 			d.stop()
 		}
-		fmt.Printf("| %d servers | %.0f | %.1f |\n", n, load.Median(took), load.Median(rss))
+		r := startRow{Servers: n, Ready: load.Median(took), RSS: load.Median(rss), Anonymous: load.Median(anon)}
+		into.Start = append(into.Start, r)
+		fmt.Printf("| %d servers | %.0f | %.1f | %.1f |\n", n, r.Ready, r.RSS, r.Anonymous)
 	}
 	return nil
 }
