@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+
+	"github.com/yaya-ai/yaya/internal/netaddr"
 )
 
 // peer is the other end of a connection.
@@ -48,7 +50,7 @@ func (p *peer) refusal(r *http.Request) string {
 	switch {
 	case p == nil || !p.local:
 		return elsewhere
-	case forwarded(r.Header):
+	case netaddr.Forwarded(r.Header):
 		return "the request came through a proxy: start yaya with --behind-proxy if that is meant, and send a token"
 	}
 	return p.who().refused
@@ -61,7 +63,7 @@ const noDescriptors = "yaya has no file descriptors left to find out who is at t
 
 // unknown reports whether it cannot be found out at present who sends a request without a token.
 func (p *peer) unknown(r *http.Request) bool {
-	return p != nil && p.local && !forwarded(r.Header) && p.who().unknown
+	return p != nil && p.local && !netaddr.Forwarded(r.Header) && p.who().unknown
 }
 
 // lasting keeps the first verdict that look returns.
@@ -80,21 +82,6 @@ func lasting(look func() identity) func() identity {
 		}
 		return id
 	}
-}
-
-// forwarded reports whether a proxy says that it has passed on a request for somebody
-// else (RFC 7239, RFC 9110 section 7.6.3, and what proxies send besides).
-func forwarded(h http.Header) bool {
-	for name := range h {
-		switch name {
-		case "Forwarded", "Via", "X-Real-Ip", "X-Client-Ip", "X-Cluster-Client-Ip", "True-Client-Ip", "Cf-Connecting-Ip", "Fastly-Client-Ip", "X-Original-Host", "X-Envoy-External-Address":
-			return true
-		}
-		if strings.HasPrefix(name, "X-Forwarded-") || strings.HasPrefix(name, "X-Original-Forwarded-") {
-			return true
-		}
-	}
-	return false
 }
 
 // strangers tells the log of local connections that are not the owner's: once a

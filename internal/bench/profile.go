@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -108,6 +109,9 @@ func partsOf(top []byte) []part {
 	return out
 }
 
+// memory matches the functions of the Go runtime that allocate, collect and clear memory.
+var memory = regexp.MustCompile(`^(\(\*(gc|mcache|mcentral|mheap|mspan|sweep)|gc|greyobject|malloc|memclr|newobject|nextFree|scan)`)
+
 // partOf names the part that a function belongs to.
 func partOf(function string) string {
 	if strings.HasPrefix(function, "internal/runtime/syscall") || strings.HasPrefix(function, "syscall.") {
@@ -118,9 +122,7 @@ func partOf(function string) string {
 	switch {
 	case pkg != "runtime" && !strings.HasPrefix(pkg, "internal/runtime"):
 		return strings.TrimPrefix(pkg, "github.com/yaya-ai/yaya/")
-	case strings.HasPrefix(name, "gc"), strings.HasPrefix(name, "scan"), strings.HasPrefix(name, "malloc"), strings.HasPrefix(name, "(*mcache)"), strings.HasPrefix(name, "(*mspan)"),
-		strings.HasPrefix(name, "(*gc"), strings.HasPrefix(name, "greyobject"), strings.HasPrefix(name, "nextFree"), strings.HasPrefix(name, "memclr"), strings.HasPrefix(name, "(*mheap)"),
-		strings.HasPrefix(name, "(*sweep"), strings.HasPrefix(name, "(*mcentral)"), strings.HasPrefix(name, "newobject"):
+	case memory.MatchString(name):
 		return "runtime: memory"
 	case strings.HasPrefix(name, "memmove"):
 		return "runtime: copies"

@@ -66,8 +66,12 @@ func (r results) compared(base results) string {
 		if was == 0 || is == 0 {
 			return // not measured in one of them
 		}
-		change, mark := is/was-1, ""
-		if worse := change > noise; moreIsBetter && change < -noise || !moreIsBetter && worse {
+		change := is/was - 1
+		worse, mark := change, ""
+		if moreIsBetter {
+			worse = -change
+		}
+		if worse > noise {
 			mark = "worse"
 		}
 		fmt.Fprintf(&b, "| %s | %.3g | %.3g | %+.0f %% | %s |\n", name, was, is, 100*change, mark)

@@ -1,5 +1,5 @@
-// Package netaddr tells the addresses of the public internet from all others, and names
-// of hosts from other words.
+// Package netaddr tells the addresses of the public internet from all others, names of hosts
+// from other words, and requests of a client from those that a proxy passed on.
 //
 // The table is that of the IANA IPv4 and IPv6 Special-Purpose Address Registries
 // (RFC 6890), with the blocks that were withdrawn from them or stand in RFC 4291

@@ -27,7 +27,7 @@ const (
 type peer struct {
 	name, version string
 	source        string // the registry and the name of the package there
-	setting       string // what is set beyond its defaults, and why
+	setting       string // the settings that differ from the defaults, and why
 	upstreams     []string
 	install       func(ctx context.Context, in *installer, p *peer) error
 	launch        func(p place) (launch, error)
