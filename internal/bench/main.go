@@ -19,6 +19,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/prometheus/procfs"
+
 	"github.com/yaya-ai/yaya/internal/bench/load"
 )
 
@@ -152,30 +154,30 @@ func (d *daemon) stop() {
 	_ = d.cmd.Wait()
 }
 
-// cpu returns the processor time that yaya has used.
+// cpu returns the processor time that yaya has used, 0 if nothing says it.
 func (d *daemon) cpu() time.Duration {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", d.cmd.Process.Pid))
+	p, err := procfs.NewProc(d.cmd.Process.Pid)
 	if err != nil {
 		return 0
 	}
-	f := strings.Fields(string(data[strings.LastIndexByte(string(data), ')')+2:]))
-	user, _ := strconv.Atoi(f[11])
-	sys, _ := strconv.Atoi(f[12])
-	return time.Duration(user+sys) * 10 * time.Millisecond
+	st, err := p.Stat()
+	if err != nil {
+		return 0
+	}
+	return time.Duration(st.CPUTime() * float64(time.Second))
 }
 
-// memory returns a figure of /proc/PID/status in MB, 0 where it is not there.
-func (d *daemon) memory(name string) float64 {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", d.cmd.Process.Pid))
+// memory returns yaya's resident memory in MB, and how much of it is anonymous; 0 if nothing says it.
+func (d *daemon) memory() (rss, anonymous float64) {
+	p, err := procfs.NewProc(d.cmd.Process.Pid)
 	if err != nil {
-		return 0
+		return 0, 0
 	}
-	m := regexp.MustCompile(name + `:\s+(\d+) kB`).FindSubmatch(data)
-	if m == nil {
-		return 0
+	st, err := p.NewStatus()
+	if err != nil {
+		return 0, 0
 	}
-	kb, _ := strconv.ParseFloat(string(m[1]), 64)
-	return kb / 1024
+	return float64(st.VmRSS) / (1 << 20), float64(st.RssAnon) / (1 << 20)
 }
 
 var mallocs = regexp.MustCompile(`(?m)^go_memstats_mallocs_total (\S+)`)
@@ -244,7 +246,8 @@ func startUp(bin, dir string, rounds int, into *results) error {
 				return err
 			}
 			time.Sleep(500 * time.Millisecond) // idle
-			took, rss, anon = append(took, float64(t.Microseconds())/1000), append(rss, d.memory("VmRSS")), append(anon, d.memory("RssAnon"))
+			all, own := d.memory()
+			took, rss, anon = append(took, float64(t.Microseconds())/1000), append(rss, all), append(anon, own)
 			d.stop()
 		}
 		r := startRow{Servers: n, Ready: load.Median(took), RSS: load.Median(rss), Anonymous: load.Median(anon)}

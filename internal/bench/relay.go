@@ -64,7 +64,7 @@ func relay(bin, dir string, rounds int, per time.Duration, into *results) error 
 			}
 		}
 	}
-	into.LoadedRSS = d.memory("VmRSS")
+	into.LoadedRSS, _ = d.memory()
 	fmt.Printf("\nRSS after this load: %.1f MB\n", into.LoadedRSS)
 	for _, r := range small {
 		if err := profile(d, dir, r); err != nil {

@@ -1,17 +1,17 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/netip"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
+
+	"github.com/prometheus/procfs"
 )
 
 // process is one line of the table of processes.
@@ -20,57 +20,33 @@ type process struct {
 	started     uint64 // in ticks since boot: tells a process from a later one with its id
 	cpu         time.Duration
 	rss         int64 // bytes
+	state       string
 }
 
 // tick is the unit of processor time in /proc, on every system Go runs on.
 const tick = 10 * time.Millisecond
 
-// parseStat reads the content of /proc/<pid>/stat. The name, in parentheses, may
-// have any byte.
-func parseStat(data []byte) (process, error) {
-	open, end := bytes.IndexByte(data, '('), bytes.LastIndexByte(data, ')')
-	if open < 0 || end < open {
-		return process{}, fmt.Errorf("not a stat file: %.40q", data)
-	}
-	fields := strings.Fields(string(data[end+1:]))
-	if len(fields) < 22 {
-		return process{}, fmt.Errorf("stat has %d fields", len(fields))
-	}
-	number := func(s string, err *error) int64 {
-		n, e := strconv.ParseInt(s, 10, 64)
-		*err = errors.Join(*err, e)
-		return n
-	}
-	var err error
-	p := process{
-		pid: int(number(strings.TrimSpace(string(data[:open])), &err)), parent: int(number(fields[1], &err)),
-		cpu: time.Duration(number(fields[11], &err)+number(fields[12], &err)) * tick, started: uint64(number(fields[19], &err)), //nolint:gosec // the system counts up from 0
-		rss: number(fields[21], &err) * int64(os.Getpagesize()),
-	}
-	return p, err
-}
-
 // processes reads the table of processes below proc, which is /proc. One that
 // ends meanwhile is left out.
 func processes(proc string) ([]process, error) {
-	dirs, err := os.ReadDir(proc)
+	fs, err := procfs.NewFS(proc)
+	if err != nil {
+		return nil, err
+	}
+	all, err := fs.AllProcs()
 	if err != nil {
 		return nil, err
 	}
 	var out []process
-	for _, d := range dirs {
-		if _, err := strconv.Atoi(d.Name()); err != nil {
-			continue
-		}
-		data, err := os.ReadFile(filepath.Join(proc, d.Name(), "stat"))
+	for _, p := range all {
+		st, err := p.Stat()
 		if err != nil {
 			continue
 		}
-		p, err := parseStat(data)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, p)
+		out = append(out, process{
+			pid: st.PID, parent: st.PPID, started: st.Starttime,
+			cpu: time.Duration(st.UTime+st.STime) * tick, rss: int64(st.ResidentMemory()), state: st.State, //nolint:gosec // times fit
+		})
 	}
 	return out, nil
 }
@@ -115,48 +91,8 @@ func used(proc string, processes []process, except string) usage {
 	return u
 }
 
-// listener is a listening TCP socket.
-type listener struct {
-	at    netip.AddrPort
-	inode string
-}
-
-// parseListeners reads the content of /proc/net/tcp or tcp6.
-func parseListeners(data []byte) ([]listener, error) {
-	var out []listener
-	for i, line := range strings.Split(strings.TrimSpace(string(data)), "\n") {
-		f := strings.Fields(line)
-		if i == 0 || len(f) < 10 || f[3] != "0A" { // the state LISTEN
-			continue
-		}
-		at, err := parseAddr(f[1])
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, listener{at, f[9]})
-	}
-	return out, nil
-}
-
-// parseAddr reads an address: words of four bytes in the machine's order, which
-// is little-endian everywhere yaya is built for, and a port.
-func parseAddr(s string) (netip.AddrPort, error) {
-	host, port, _ := strings.Cut(s, ":")
-	n, err := strconv.ParseUint(port, 16, 16)
-	if err != nil || (len(host) != 8 && len(host) != 32) {
-		return netip.AddrPort{}, fmt.Errorf("not an address of a socket: %q", s)
-	}
-	raw := make([]byte, len(host)/2)
-	for i := range raw {
-		b, err := strconv.ParseUint(host[2*i:2*i+2], 16, 8)
-		if err != nil {
-			return netip.AddrPort{}, fmt.Errorf("not an address of a socket: %q", s)
-		}
-		raw[i/4*4+3-i%4] = byte(b)
-	}
-	a, _ := netip.AddrFromSlice(raw)
-	return netip.AddrPortFrom(a.Unmap(), uint16(n)), nil
-}
+// listening is the state of a socket that listens.
+const listening = 0x0A
 
 // elsewhere lists the addresses that are not loopback on which one of the
 // processes listens, each in its own network namespace.
@@ -164,28 +100,28 @@ func elsewhere(proc string, processes []process) ([]string, error) {
 	var out []string
 	for _, p := range processes {
 		dir := filepath.Join(proc, strconv.Itoa(p.pid))
-		inodes, err := sockets(dir)
-		if err != nil {
+		inodes, err := sockets(proc, p.pid)
+		if err != nil && !gone(dir) {
 			return nil, err
 		}
 		if len(inodes) == 0 {
 			continue
 		}
-		for _, table := range []string{"tcp", "tcp6"} {
-			data, err := os.ReadFile(filepath.Join(dir, "net", table))
-			if errors.Is(err, fs.ErrNotExist) || gone(dir) {
-				continue // ended, or a system without IPv6
+		own, err := procfs.NewFS(dir) // has the tables of the process's network
+		if err != nil {
+			if gone(dir) {
+				continue
 			}
-			if err != nil {
+			return nil, err
+		}
+		for _, table := range []func() (procfs.NetTCP, error){own.NetTCP, own.NetTCP6} { //nolint:staticcheck // netlink, which is preferred, shows the own network alone
+			lines, err := table()
+			if err != nil && !errors.Is(err, fs.ErrNotExist) && !gone(dir) { // a system without IPv6, or an ended process
 				return nil, err
 			}
-			all, err := parseListeners(data)
-			if err != nil {
-				return nil, err
-			}
-			for _, l := range all {
-				if inodes[l.inode] && !l.at.Addr().IsLoopback() {
-					out = append(out, l.at.String())
+			for _, l := range lines {
+				if l.St == listening && inodes[l.Inode] && !l.LocalAddr.IsLoopback() {
+					out = append(out, net.JoinHostPort(l.LocalAddr.String(), strconv.FormatUint(l.LocalPort, 10)))
 				}
 			}
 		}
@@ -200,22 +136,24 @@ func gone(dir string) bool {
 }
 
 // sockets are the inodes of a process's sockets.
-func sockets(dir string) (map[string]bool, error) {
-	fds, err := os.ReadDir(filepath.Join(dir, "fd"))
+func sockets(proc string, pid int) (map[uint64]bool, error) {
+	fs, err := procfs.NewFS(proc)
 	if err != nil {
-		if gone(dir) {
-			return nil, nil
-		}
 		return nil, err
 	}
-	out := map[string]bool{}
-	for _, fd := range fds {
-		to, err := os.Readlink(filepath.Join(dir, "fd", fd.Name()))
-		if err != nil {
-			continue // closed meanwhile
-		}
-		if inode, ok := strings.CutPrefix(to, "socket:["); ok {
-			out[strings.TrimSuffix(inode, "]")] = true
+	p, err := fs.Proc(pid)
+	if err != nil {
+		return nil, err
+	}
+	targets, err := p.FileDescriptorTargets()
+	if err != nil {
+		return nil, err
+	}
+	out := map[uint64]bool{}
+	for _, to := range targets {
+		var inode uint64
+		if n, _ := fmt.Sscanf(to, "socket:[%d]", &inode); n == 1 {
+			out[inode] = true
 		}
 	}
 	return out, nil

@@ -2,12 +2,12 @@ package main
 
 import (
 	"fmt"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,42 +15,7 @@ import (
 )
 
 func stat(pid, parent, user, sys, pages int, name string) string {
-	return fmt.Sprintf("%d (%s) S %d 7 7 0 -1 4194304 100 0 0 0 %d %d 5 6 20 0 1 0 %d 1000000 %d 18446744073709551615 1 1 0", pid, name, parent, user, sys, 1000+pid, pages)
-}
-
-func TestParseStat(t *testing.T) {
-	got, err := parseStat([]byte(stat(12, 3, 40, 2, 10, "a) b (c")))
-	want := process{pid: 12, parent: 3, started: 1012, cpu: 420 * time.Millisecond, rss: 10 * int64(os.Getpagesize())}
-	if err != nil || got != want {
-		t.Errorf("parseStat() = %+v, %v; want %+v", got, err, want)
-	}
-	for _, bad := range []string{"", "12", "12 (x) S 1", "x (y) " + "S a b c d e f g h i j k l m n o p q r s t u v"} {
-		if p, err := parseStat([]byte(bad)); err == nil {
-			t.Errorf("parseStat(%q) = %+v, want an error", bad, p)
-		}
-	}
-}
-
-func TestParseListeners(t *testing.T) {
-	const table = `  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
-   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 111 1 0 100 0 0 10 0
-   1: 00000000:0050 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 222 1 0 100 0 0 10 0
-   2: 0100007F:1F90 0100007F:8888 01 00000000:00000000 00:00000000 00000000     0        0 333 1 0 100 0 0 10 0
-   3: 00000000000000000000000001000000:1F91 00000000000000000000000000000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 444 1 0 100 0 0 10 0
-   4: 00000000000000000000000000000000:1F92 00000000000000000000000000000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 555 1 0 100 0 0 10 0
-   5: 0000000000000000FFFF00000100007F:1F93 00000000000000000000000000000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 666 1 0 100 0 0 10 0
-`
-	got, err := parseListeners([]byte(table))
-	want := []listener{
-		{netip.MustParseAddrPort("127.0.0.1:8080"), "111"}, {netip.MustParseAddrPort("0.0.0.0:80"), "222"}, {netip.MustParseAddrPort("[::1]:8081"), "444"},
-		{netip.MustParseAddrPort("[::]:8082"), "555"}, {netip.MustParseAddrPort("127.0.0.1:8083"), "666"},
-	}
-	if err != nil || !slices.Equal(got, want) {
-		t.Errorf("parseListeners() = %v, %v; want %v", got, err, want)
-	}
-	if got, err := parseListeners([]byte("head\n 0: 01:1F90 00:0 0A 0 0 0 0 0 0 111")); err == nil {
-		t.Errorf("parseListeners() of a short address = %v, want an error", got)
-	}
+	return fmt.Sprintf("%d (%s) S %d 7 7 0 -1 4194304 100 0 0 0 %d %d 5 6 20 0 1 0 %d 1000000 %d 18446744073709551615 1 1 0 0 0 0 0 0 0 0 0 0 17 1 0 0 0 0 0 0 0 0 0 0 0 0 0", pid, name, parent, user, sys, 1000+pid, pages)
 }
 
 // proc makes a folder like /proc.
@@ -91,16 +56,18 @@ func TestUsage(t *testing.T) {
 }
 
 func TestElsewhere(t *testing.T) {
-	const head = "head\n"
+	const head = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
 	line := func(addr, inode string) string {
-		return " 0: " + addr + ":1F90 00000000:0000 0A 0:0 00:0 0 0 0 " + inode + "\n"
+		return " 0: " + addr + ":1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 " + inode + " 1 0 100 0 0 10 0\n"
 	}
-	tables := head + line("0100007F", "111") + line("00000000", "222") + line("0200000A", "333")
+	connected := strings.Replace(line("0200000A", "111"), " 0A ", " 01 ", 1)
+	tables := head + connected + line("0100007F", "111") + line("00000000", "222") + line("0200000A", "333")
 	dir := proc(t, map[string]string{
 		"10/net/tcp": tables, "10/net/tcp6": head, "11/net/tcp": tables, "12/net/tcp": tables,
 		"12/net/tcp6": head + line("00000000000000000000000000000000", "555"),
+		"13/net/tcp":  head, "13/net/tcp6": head + line("00000000000000000000000001000000", "666") + line("0000000000000000FFFF00000100007F", "666"),
 	}, map[string]string{
-		"10/fd/3": "socket:[111]", "10/fd/4": "/dev/null", "11/fd/3": "socket:[222]", "11/fd/4": "socket:[999]", "12/fd/9": "socket:[555]",
+		"10/fd/3": "socket:[111]", "10/fd/4": "/dev/null", "11/fd/3": "socket:[222]", "11/fd/4": "socket:[999]", "12/fd/9": "socket:[555]", "13/fd/3": "socket:[666]",
 	})
 	for _, c := range []struct {
 		name string
@@ -110,6 +77,7 @@ func TestElsewhere(t *testing.T) {
 		{"loopback", []int{10}, nil},
 		{"every address", []int{10, 11}, []string{"0.0.0.0:8080"}},
 		{"every address of IPv6", []int{12}, []string{"[::]:8080"}},
+		{"loopback of IPv6", []int{13}, nil},
 		{"a process that has ended", []int{99}, nil},
 	} {
 		var all []process
@@ -149,12 +117,8 @@ func TestGroupEndsWhole(t *testing.T) {
 	}
 	for _, p := range all {
 		eventually.True(t, "a process of the group has ended: "+strconv.Itoa(p.pid), func() bool {
-			data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.pid))
-			if err != nil {
-				return true
-			}
-			now, err := parseStat(data)
-			return err != nil || now.started != p.started || slices.Contains([]byte("ZX"), data[slices.Index(data, ')')+2])
+			now, err := processes("/proc")
+			return err == nil && !slices.ContainsFunc(now, func(n process) bool { return n.pid == p.pid && n.started == p.started && n.state != "Z" })
 		})
 	}
 }
