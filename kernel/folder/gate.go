@@ -116,16 +116,9 @@ func (g *Gate) Admit(ctx context.Context, call tool.Call, _ tool.Definition) err
 		return err
 	}
 	for {
-		st, err := g.cfg.Store.Status(dir)
-		if err != nil || st.Trusted {
+		st, known, err := g.known(call, dir)
+		if known || err != nil {
 			return err
-		}
-		said := g.of(call.SessionID, st.Digest())
-		switch {
-		case said.trusted:
-			return nil
-		case said.why != "" && (said.turn == "" || said.turn == call.Turn):
-			return &tool.RejectedError{Feedback: said.why}
 		}
 		done, mine := g.claim(call.SessionID, st.Digest())
 		if mine {
@@ -137,6 +130,23 @@ func (g *Gate) Admit(ctx context.Context, call tool.Call, _ tool.Definition) err
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// known reports whether it is known without a question if a call is admitted: if so, the error
+// is nil or a rejection.
+func (g *Gate) known(call tool.Call, dir string) (st Status, known bool, err error) {
+	st, err = g.cfg.Store.Status(dir)
+	if err != nil || st.Trusted {
+		return st, st.Trusted, err
+	}
+	said := g.of(call.SessionID, st.Digest())
+	switch {
+	case said.trusted:
+		return st, true, nil
+	case said.why != "" && (said.turn == "" || said.turn == call.Turn):
+		return st, true, &tool.RejectedError{Feedback: said.why}
+	}
+	return st, false, nil
 }
 
 // Decline records that the user refused a session's folder elsewhere: the gate does not
@@ -178,6 +188,10 @@ func (g *Gate) ask(ctx context.Context, call tool.Call, st Status, done chan str
 		g.mu.Unlock()
 		close(done)
 	}()
+	// Another call may have got the answer between the look for it and the claim.
+	if _, known, err := g.known(call, st.Folder); known || err != nil {
+		return err
+	}
 	if err := st.check(); err != nil {
 		return err
 	}
