@@ -393,3 +393,42 @@ func TestRepairReadsWhatChanged(t *testing.T) {
 		})
 	}
 }
+
+// OP-100: right after an unclean end a page has the sessions whose rows were not yet in the
+// file of the index, and not those whose tapes are gone.
+func TestPageAfterUncleanEnd(t *testing.T) {
+	dir := t.TempDir()
+	w := newWorld(t, dir)
+	for n := range 5 {
+		w.say(fmt.Sprint("s", n), "hello")
+	}
+	rows(t, w.Manager, 100)
+	w.stop()
+	old, err := os.ReadFile(filepath.Join(dir, indexPath)) //nolint:forbidigo // a test's own folder
+	if err != nil {
+		t.Fatal(err)
+	}
+	w = newWorld(t, dir)
+	rows(t, w.Manager, 100)
+	w.say("late", "hello")
+	w.stop()
+	for _, err := range []error{
+		os.WriteFile(filepath.Join(dir, indexPath), old, 0o600),                        //nolint:forbidigo // a test's own folder
+		os.Remove(filepath.Join(dir, "tapes/.index/clean")),                            //nolint:forbidigo // a test's own folder
+		os.Remove(filepath.Join(dir, "tapes", session.TapeName("/ws", "s2")+".jsonl")), //nolint:forbidigo // a test's own folder
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	w = newWorld(t, dir)
+	var got []string
+	for _, row := range rows(t, w.Manager, 2) {
+		id, _, _ := strings.Cut(row, " ")
+		got = append(got, id)
+	}
+	slices.Sort(got)
+	if want := []string{"late", "s0", "s1", "s3", "s4"}; !slices.Equal(got, want) {
+		t.Errorf("the page has %v, want %v", got, want)
+	}
+}

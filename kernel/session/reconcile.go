@@ -5,21 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/yaya-ai/yaya/internal/journal"
 	"github.com/yaya-ai/yaya/kernel/bus"
 )
-
-// Place is a place in the list of sessions: behind the one that changed then. The
-// zero value is its beginning.
-type Place struct {
-	Changed time.Time // in microseconds
-	ID      string
-}
 
 // slack is by how much the time of a tape may differ from the one that was noted when
 // it was written: clocks of file systems are coarse.
@@ -104,19 +95,51 @@ func (m *Manager) loadOnce() error {
 	x.recon.Lock()
 	defer x.recon.Unlock()
 	left := x.wasClean()
+	if left == 0 {
+		return m.loadUnclean()
+	}
 	whole, err := x.load()
 	if err != nil || !whole {
 		return err
-	}
-	if left == 0 {
-		x.stale.Store(true)
-		return m.compare(context.Background(), false)
 	}
 	x.names.Lock()
 	x.names.seen = left
 	x.names.Unlock()
 	x.complete.Store(true)
 	return nil
+}
+
+// loadUnclean loads the index after an unclean end, when the names of the tapes have to be
+// read as well: at the same time, for a page waits for both. Recon is held.
+func (m *Manager) loadUnclean() error {
+	x := m.index
+	type names struct {
+		keys []tapeKey
+		err  error
+	}
+	seen, read := x.folderTime(), make(chan names, 1)
+	go func() {
+		var n names
+		n.err = x.fs.Each(tapesDir, func(e journal.Entry) error {
+			tape, ok := strings.CutSuffix(e.Name(), ".jsonl")
+			if key, is := keyOf(tape); ok && is {
+				n.keys = append(n.keys, key)
+			}
+			return nil
+		})
+		read <- n
+	}()
+	whole, err := x.load()
+	there := <-read
+	if err != nil || !whole {
+		return err
+	}
+	x.stale.Store(true)
+	pass, known := x.known(there.keys)
+	if there.err != nil || !known {
+		return m.compare(context.Background(), false)
+	}
+	return m.compared(pass, seen)
 }
 
 // exact is ensure for those who rely on more than the names of tapes.
@@ -147,10 +170,7 @@ func (m *Manager) compare(ctx context.Context, all bool) error {
 	x := m.index
 	seen := x.folderTime()
 	var unread []error
-	x.mu.Lock()
-	x.pass++
-	pass := x.pass
-	x.mu.Unlock()
+	pass, _ := x.known(nil)
 	err := x.fs.Each(tapesDir, func(e journal.Entry) error {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -187,6 +207,16 @@ func (m *Manager) compare(ctx context.Context, all bool) error {
 		return fmt.Errorf("sessions: %w", err)
 	}
 	x.unread = unread
+	if all {
+		x.stale.Store(false)
+	}
+	return m.compared(pass, seen)
+}
+
+// compared ends a comparison for which the folder of tapes had the time seen: what it did
+// not see is gone. Recon is held.
+func (m *Manager) compared(pass uint32, seen int64) error {
+	x := m.index
 	for _, r := range x.find(func(r *row) bool { return r.pass != pass && !r.live }) {
 		if _, _, err := m.header(tapeFile(r.key.tape())); errors.Is(err, fs.ErrNotExist) {
 			x.drop(r.key)
@@ -195,11 +225,25 @@ func (m *Manager) compare(ctx context.Context, all bool) error {
 	x.names.Lock()
 	x.names.seen = seen
 	x.names.Unlock()
-	if all {
-		x.stale.Store(false)
-	}
 	x.complete.Store(true)
 	return x.flush()
+}
+
+// known begins a comparison, notes which tapes are there, and reports whether all of them
+// have rows.
+func (x *index) known(there []tapeKey) (pass uint32, all bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.pass++
+	all = true
+	for _, key := range there {
+		if r := x.get(key); r != nil {
+			r.pass = x.pass
+		} else {
+			all = false
+		}
+	}
+	return x.pass, all
 }
 
 // there notes that a tape is there, and reports whether it has a row.
@@ -253,150 +297,4 @@ func (m *Manager) describe(key tapeKey, tape string, modified time.Time) error {
 	}
 	m.index.put(key, h.SessionID, details{h.Workspace, title, h.Parent}, size, modified, false)
 	return nil
-}
-
-// Page describes up to limit sessions behind a place, the one changed last first, and
-// says whether there are more. Keep, if it is not nil, chooses by id and mark; it must
-// not call the manager. A page costs what it shows: it reads no tape.
-func (m *Manager) Page(after Place, limit int, keep func(id, mark string) bool) ([]Info, bool, error) {
-	if err := m.ensure(); err != nil {
-		return nil, false, err
-	}
-	rows, more, err := m.index.list(after, limit, keep)
-	if errors.Is(err, errLine) { // damaged since it was loaded
-		m.cfg.Log.Warn().Err(err).Msg("the index of sessions is damaged and made again")
-		if err = m.rebuild(); err == nil {
-			rows, more, err = m.index.list(after, limit, keep)
-		}
-	}
-	if err != nil {
-		return nil, false, err
-	}
-	out := make([]Info, len(rows))
-	for i, r := range rows {
-		out[i] = Info{ID: r.id, Workspace: r.Workspace, Tape: r.key.tape(), Title: r.Title, Size: r.size, Mark: r.mark.Value(), Modified: time.UnixMicro(r.changed).UTC()}
-		if r.Parent != nil {
-			out[i].ParentID = r.Parent.SessionID
-		}
-	}
-	return out, more, nil
-}
-
-// rebuild makes the index again of the tapes.
-func (m *Manager) rebuild() error {
-	x := m.index
-	x.recon.Lock()
-	defer x.recon.Unlock()
-	x.io.Lock()
-	x.mu.Lock()
-	live := slices.DeleteFunc(x.order, func(r *row) bool { return !r.live })
-	x.clear()
-	x.size = 0 // the next flush makes a new file
-	x.mu.Unlock()
-	x.io.Unlock()
-	err := m.compare(context.Background(), true)
-	for _, r := range live {
-		x.open(r.key, r.size, true, r.settled)
-	}
-	return err
-}
-
-// List describes every session, the one changed last first. It compares the index with
-// the tapes first; those that cannot be read are left to [Verify].
-func (m *Manager) List() ([]Info, error) {
-	if err := m.Index(context.Background()); err != nil {
-		return nil, err
-	}
-	out, _, err := m.Page(Place{}, maxListed, nil)
-	return out, err
-}
-
-const maxListed = 1 << 30
-
-// Mark notes what a surface keeps of a session: a word of its own that lists can be
-// filtered by, and when it changed. The index may lose a mark: it is "" until the
-// surface says it again.
-func (m *Manager) Mark(id, mark string, changed time.Time) {
-	if strings.ContainsAny(mark, " \n") || len(mark) > 128 {
-		m.cfg.Log.Error().Str("session", id).Msg("a mark of a session is not a word")
-		return
-	}
-	m.index.mark(id, mark, changed)
-}
-
-// Marked returns the ids of the sessions whose id and mark want accepts, which must not
-// call the manager.
-func (m *Manager) Marked(want func(id, mark string) bool) ([]string, error) {
-	if err := m.ensure(); err != nil {
-		return nil, err
-	}
-	var out []string
-	for _, r := range m.index.find(func(r *row) bool { return want(r.id, r.mark.Value()) }) {
-		out = append(out, r.id)
-	}
-	return out, nil
-}
-
-// elsewhere finds the tapes of a session by its id, whatever their workspace.
-func (m *Manager) elsewhere(id string) (got []start, err error) {
-	var broken error // of a tape that is this session's by its name
-	add := func(name string) {
-		h, _, err := m.header(name)
-		if err == nil && h.SessionID == id {
-			got = append(got, h)
-		}
-		if d := damagedOf(id, err); errors.Is(d, ErrDamaged) {
-			broken = d
-		}
-	}
-	if m.index.complete.Load() {
-		if err := m.ensure(); err != nil {
-			return nil, err
-		}
-		for _, r := range m.index.sameID(id) {
-			add(tapeFile(r.key.tape()))
-		}
-	}
-	if len(got) == 0 { // the index has no tape that cannot be read
-		suffix := TapeName("", id)[16:] + ".jsonl"
-		err = m.tapes(func(name string) error {
-			if strings.HasSuffix(name, suffix) { // else it is of another id
-				add(name)
-			}
-			return nil
-		})
-	}
-	if err == nil && len(got) == 0 {
-		err = broken
-	}
-	return got, err
-}
-
-// forked reports whether a session has forks that read its tape.
-func (m *Manager) forked(tape, epoch string) (bool, error) {
-	if err := m.ensure(); err != nil {
-		return false, err
-	}
-	forks, err := m.index.forks()
-	for _, f := range forks {
-		if f.Parent != nil && f.Parent.Tape == tape && f.Parent.Epoch == epoch {
-			return true, err
-		}
-	}
-	return false, err
-}
-
-// tapes visits the names of the tape files, in no order.
-func (m *Manager) tapes(visit func(name string) error) error {
-	var failed error
-	err := m.cfg.FS.Each(tapesDir, func(e journal.Entry) error {
-		if strings.HasSuffix(e.Name(), ".jsonl") {
-			failed = visit(path.Join(tapesDir, e.Name()))
-		}
-		return failed
-	})
-	if err != nil && failed == nil {
-		return fmt.Errorf("sessions: %w", err)
-	}
-	return err
 }
