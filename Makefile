@@ -21,7 +21,7 @@ NODE     := $(CURDIR)/$(PEERS)/node_modules/.bin/node
 PRETTIER := $(CURDIR)/$(PEERS)/node_modules/prettier/bin/prettier.cjs
 export GOFLAGS += -buildvcs=false
 
-.PHONY: help ids figures run build install test setup downloads unit race scale lint fuzz bench data soak fmt fmt-check vet peers chromium bwrap systemd types screens clean bench-peers
+.PHONY: help ids figures run build install test setup downloads unit race scale lint fuzz bench data soak fmt fmt-check vet peers chromium bwrap systemd types screens clean bench-peers slow-path
 
 run: build ## build and start the gateway with its defaults
 	bin/yaya serve
@@ -41,7 +41,7 @@ install: build ## put yaya into PREFIX/bin (PREFIX is ~/.local by default)
 
 # Most of race goes to the tests of the binary, cmd/yaya, which say nothing until
 # they end.
-STEPS    := setup fmt-check vet ids lint race scale fuzz
+STEPS    := setup fmt-check vet ids lint race slow-path scale fuzz
 test: ## run the whole suite; installs what it needs
 	@begun=$$(date +%s); for step in $(STEPS); do \
 	  echo "$$step …"; since=$$(date +%s); \
@@ -84,6 +84,11 @@ unit: ## run the tests quickly: without the race detector, without peers
 # tests that run yaya as a program would wait for thousands of times.
 race: peers chromium bwrap systemd ## run all tests with the race detector; no peer may be missing
 	GORACE=atexit_sleep_ms=10 YAYA_PEERS_REQUIRED=1 go test -race -timeout 45m ./...
+
+# The other tests use the fast path, where it applies.
+slow-path: peers ## run the tests of the HTTP server without its fast path
+	YAYA_HTTP__FAST_PATH=false YAYA_PEERS_REQUIRED=1 go test -count 1 ./gateway
+	YAYA_HTTP__FAST_PATH=false YAYA_PEERS_REQUIRED=1 go test -count 1 -run '^(TestConformance.*|TestMatrix|TestRestartUnderLoad|TestHangupDuringRestart)$$' ./cmd/yaya
 
 # race runs them with less. The benchmarks run once, so that none is broken when it
 # is needed.
@@ -149,6 +154,7 @@ fuzz: ## fuzz every parser of outside input, FUZZTIME inputs each
 	go test ./internal/jsonrpc -run '^$$' -fuzz '^FuzzEnvelope$$' -fuzztime $(FUZZTIME)
 	go test ./internal/jsonrpc -run '^$$' -fuzz '^FuzzGlimpse$$' -fuzztime $(FUZZTIME)
 	go test ./internal/sse -run '^$$' -fuzz '^FuzzReader$$' -fuzztime $(FUZZTIME)
+	go test ./internal/fastpath -run '^$$' -fuzz '^FuzzRoads$$' -fuzztime $(FUZZTIME_SLOW)
 	go test ./mcpbridge/servers -run '^$$' -fuzz '^FuzzParse$$' -fuzztime $(FUZZTIME)
 	go test ./gateway/wire/codec -run '^$$' -fuzz '^FuzzDecodeFrame$$' -fuzztime $(FUZZTIME_SLOW)
 	go test ./internal/patch -run '^$$' -fuzz '^FuzzParse$$' -fuzztime $(FUZZTIME_SLOW)

@@ -19,7 +19,8 @@ const (
 func (s *Server) timed(next http.Handler) http.Handler {
 	limit := s.cfg.limits.body
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Body == nil || r.Body == http.NoBody {
+		here, ok := r.Body.(interface{ Arrived() bool }) // the fast path's
+		if r.Body == nil || r.Body == http.NoBody || ok && here.Arrived() {
 			next.ServeHTTP(w, r)
 			return
 		}

@@ -57,7 +57,8 @@ type guest struct {
 	passing  *passing
 	passable bool
 	progress progress
-	closed   bool // c.mu guards it, and what follows
+	state    atomic.Int32 // an [http.ConnState]: what is done on it
+	closed   bool         // c.mu guards it, and what follows
 	place    *fair.Place[netip.Prefix, *guest]
 	who      *string // whose place among the known it has; nil for none
 }
@@ -143,7 +144,8 @@ func guestOf(nc net.Conn) *guest {
 // places is a listener whose connections hold places.
 type places struct {
 	net.Listener
-	s *Server
+	s      *Server
+	secure bool // its connections have TLS
 }
 
 // Accept implements [net.Listener].
@@ -154,7 +156,7 @@ func (l *places) Accept() (net.Conn, error) {
 		return nc, err
 	}
 	accepted := bootTicks()
-	return l.s.conns.take(tcp, !l.s.secure(l.Listener), func() bool {
+	return l.s.conns.take(tcp, !l.secure, func() bool {
 		remote, ok := tcp.RemoteAddr().(*net.TCPAddr)
 		if l.s.cfg.Proxies != nil || !ok || !remote.IP.IsLoopback() {
 			return false

@@ -87,6 +87,9 @@ func serving(t *testing.T, cfg Config) (base string, unix *http.Client) {
 	return "http://" + srv.Addr(), unix
 }
 
+// slowPath has all tests use the slow path, as it has yaya.
+var slowPath = os.Getenv("YAYA_HTTP__FAST_PATH") == "false"
+
 // started runs a server on the address and the socket of its configuration.
 func started(t *testing.T, cfg Config) (srv *Server, unix *http.Client) {
 	t.Helper()
@@ -94,6 +97,7 @@ func started(t *testing.T, cfg Config) (srv *Server, unix *http.Client) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	cfg.SlowPath = cfg.SlowPath || slowPath
 	srv = New(l, cfg)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)

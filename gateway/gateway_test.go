@@ -51,6 +51,7 @@ func run(t *testing.T, cfg gateway.Config) *running {
 	if err != nil {
 		t.Fatal(err)
 	}
+	cfg.SlowPath = cfg.SlowPath || os.Getenv("YAYA_HTTP__FAST_PATH") == "false"
 	srv := gateway.New(at, cfg)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)

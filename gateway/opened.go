@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// opened are the connections that net/http serves, with what it does on each: [http.StateNew],
-// [http.StateActive] or [http.StateIdle].
+// opened are the connections that are served over HTTP, with what is done on each:
+// [http.StateNew], [http.StateActive] or [http.StateIdle]. A guest knows that itself.
 type opened struct {
 	mu    sync.Mutex
 	conns map[net.Conn]http.ConnState
@@ -17,8 +17,16 @@ type opened struct {
 
 // track notes what becomes of a connection; see [http.Server.ConnState].
 func (o *opened) track(c net.Conn, state http.ConnState) {
-	if g, ok := c.(*guest); ok && state == http.StateIdle {
-		g.rest()
+	if g, ok := c.(*guest); ok {
+		g.state.Store(int32(state)) //nolint:gosec // there are five
+		switch state {
+		case http.StateIdle:
+			g.rest()
+			return
+		case http.StateActive:
+			return
+		case http.StateNew, http.StateHijacked, http.StateClosed:
+		}
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -37,7 +45,13 @@ func (o *opened) track(c net.Conn, state http.ConnState) {
 func (o *opened) all() map[net.Conn]http.ConnState {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return maps.Clone(o.conns)
+	out := maps.Clone(o.conns)
+	for c := range out {
+		if g, ok := c.(*guest); ok {
+			out[c] = http.ConnState(g.state.Load())
+		}
+	}
+	return out
 }
 
 // closeNew closes the connections on which nothing has been asked yet: [http.Server.Shutdown]

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"errors"
 	"net"
 	"os"
@@ -36,6 +37,7 @@ type progress struct {
 	// used says that bytes of a request were read that has no answer yet, and ahead that the
 	// first byte of the next one was, while the request before it was answered.
 	used, ahead bool
+	unread      []byte // was read, and is to be read again
 
 	look     sync.Mutex // held while pass looks, and while it is closed; before reads
 	deadline sync.Mutex // guards what follows
@@ -65,12 +67,24 @@ func (g *guest) Read(b []byte) (int, error) {
 func (g *guest) read(b []byte) (n int, used bool, err error) {
 	g.progress.reads.Lock()
 	defer g.progress.reads.Unlock()
+	if len(g.progress.unread) > 0 {
+		n = copy(b, g.progress.unread)
+		g.progress.unread = g.progress.unread[n:]
+		return n, true, nil
+	}
 	n, err = g.TCPConn.Read(b)
 	if n > 0 {
 		g.progress.used = true
 		g.progress.ahead = len(b) == 1 // so net/http looks whether the client is still there
 	}
 	return n, g.progress.used, err
+}
+
+// Unread implements [fastpath.Conn].
+func (g *guest) Unread(b []byte) {
+	g.progress.reads.Lock()
+	defer g.progress.reads.Unlock()
+	g.progress.unread = append(bytes.Clone(b), g.progress.unread...)
 }
 
 // SetReadDeadline implements [net.Conn].

@@ -34,8 +34,8 @@ func (s *Server) table() []api.Route {
 		{Pattern: "POST /cli/mcp", Access: cli, Note: "for yaya's own commands", Style: api.Text, Handler: s.cfg.CLI},
 		{Pattern: "GET /cli/{path...}", Access: cli, Note: "for yaya's own commands", Handler: s.cfg.CLI},
 		{Pattern: "GET /debug/pprof/{profile...}", Access: cli, Note: "profiles of the Go runtime", Style: api.Text, Handler: s.cfg.Profiles},
-		{Pattern: "/mcp", Access: mcp, Style: api.Text, Handler: s.cfg.MCP},
-		{Pattern: "/mcp/{profile}", Access: mcp, Style: api.Text, Handler: s.cfg.MCP},
+		{Pattern: "/mcp", Access: mcp, Style: api.Text, Handler: tried(s.cfg.MCP)},
+		{Pattern: "/mcp/{profile}", Access: mcp, Style: api.Text, Handler: tried(s.cfg.MCP)},
 		{Pattern: "GET /metrics", Access: vital(api.For(auth.MetricsRead)), Handler: s.cfg.Metrics},
 		{Pattern: "GET /status", Access: vital(api.For(auth.AgentsRead)), Handler: s.statusHandler()},
 		{Pattern: "GET /api/live", Access: api.Access{Owner: api.Local}, Note: "devices use `/ws`", Handler: s.cfg.Live},
@@ -60,7 +60,12 @@ func (s *Server) routes() http.Handler {
 		}
 		return h
 	})
-	return s.logged(s.moved(unsniffed(s.recovered(s.timed(s.sameSite(s.routed))))))
+	return s.always(s.sameSite(s.routed))
+}
+
+// always wraps the handler with what is done for every request.
+func (s *Server) always(next http.Handler) http.Handler {
+	return s.logged(s.moved(unsniffed(s.recovered(s.timed(next)))))
 }
 
 // logged logs each request at its end, at level debug. It does not know the status: a writer

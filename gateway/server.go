@@ -18,6 +18,7 @@ import (
 
 	"github.com/yaya-ai/yaya/auth"
 	"github.com/yaya-ai/yaya/gateway/api"
+	"github.com/yaya-ai/yaya/internal/fastpath"
 	"github.com/yaya-ai/yaya/internal/openfiles"
 	"github.com/yaya-ai/yaya/internal/systemd"
 	"github.com/yaya-ai/yaya/kernel/plugin"
@@ -89,6 +90,8 @@ type Config struct {
 	// Sandboxed reports whether a process is in a sandbox: it is nobody's user, nor is this
 	// process itself then, which passes on what sandboxes send. nil: none is.
 	Sandboxed func(pid int) bool
+	// SlowPath has net/http serve everything, also what the fast path would (see internal/fastpath).
+	SlowPath bool
 	// Shed ends one in so many of the WebSockets, for want of memory; nil for none.
 	Shed func(part int)
 	// OnFailure is called when serving ends by itself.
@@ -108,6 +111,8 @@ type limits struct {
 type Server struct {
 	cfg       Config
 	http      *http.Server
+	fast      []*fastpath.Listener    // while it runs
+	admitted  http.Handler            // of requests of the local owner for MCP that have passed the checks
 	cut       context.CancelCauseFunc // cancels every request
 	listeners *Listeners
 	started   time.Time
@@ -146,6 +151,7 @@ func New(l *Listeners, cfg Config) *Server {
 	gone, goes := context.WithCancel(context.Background())
 	s.goes, s.whenGone = goes, func(f func()) func() bool { return context.AfterFunc(gone, f) }
 	s.load = newOverload(s.refuse)
+	s.admitted = s.always(s.load.guard(cfg.MCP))
 	base, cut := context.WithCancelCause(context.Background())
 	s.cut = cut
 	s.http = &http.Server{
@@ -191,7 +197,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}()
 	errs := make(chan error, len(listeners))
 	for _, l := range listeners {
-		s.serving.Go(func() { errs <- s.serve(l) })
+		s.start(l, errs)
 	}
 	var first error
 	running := len(listeners)
@@ -216,13 +222,16 @@ func (s *Server) Run(ctx context.Context) error {
 	defer s.live.Wait()
 	early, soon := context.WithTimeout(dctx, s.cfg.DrainTimeout*4/5)
 	defer soon()
-	err := s.http.Shutdown(early)
+	err := s.shutdown(early)
 	s.cut(tool.ErrStopping) // what still runs has the rest of the time to say so
 	if errors.Is(err, context.DeadlineExceeded) {
-		err = s.http.Shutdown(dctx)
+		err = s.shutdown(dctx)
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		err = errors.Join(s.http.Close(), nil) // streams end here; they are resumed elsewhere
+		err = s.http.Close() // streams end here; they are resumed elsewhere
+		for _, l := range s.fast {
+			l.Abort()
+		}
 	}
 	for ; running > 0; running-- {
 		if e := <-errs; first == nil {
@@ -238,14 +247,33 @@ func (s *Server) Run(ctx context.Context) error {
 	return errors.Join(first, err)
 }
 
-func (s *Server) serve(l net.Listener) error {
-	switch {
-	case l == s.listeners.unix:
-		return s.http.Serve(l)
-	case s.secure(l):
-		return s.http.ServeTLS(&places{l, s}, "", "")
+// shutdown ends the connections, each when it has answered what it was asked.
+func (s *Server) shutdown(ctx context.Context) error {
+	err := s.http.Shutdown(ctx)
+	for _, l := range s.fast {
+		err = cmp.Or(l.Shutdown(ctx), err)
 	}
-	return s.http.Serve(&places{l, s})
+	return err
+}
+
+// start serves the connections of a listener; errs gets the error with which that ends.
+func (s *Server) start(l net.Listener, errs chan<- error) {
+	if l != s.listeners.unix {
+		secure := s.secure(l)
+		l = &places{l, s, secure}
+		if secure {
+			s.serving.Go(func() { errs <- s.http.ServeTLS(l, "", "") })
+			return
+		}
+		if !s.cfg.SlowPath && s.cfg.Proxies == nil {
+			fast := s.fastPath(l)
+			s.fast = append(s.fast, fast)
+			s.serving.Go(fast.WaitAccepted)
+			go func() { errs <- s.http.Serve(fast) }() // Run waits for the error
+			return
+		}
+	}
+	s.serving.Go(func() { errs <- s.http.Serve(l) })
 }
 
 // secure reports whether a listener's connections have TLS.

@@ -1,0 +1,283 @@
+package fastpath
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"runtime/debug"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+const (
+	// readSize holds a head and a small body, so that one read gets both.
+	readSize = 6 << 10
+	// maxUnread is how much of a body that nobody has read is read before the answer, as
+	// net/http does.
+	maxUnread = 256 << 10
+	// least is how many bytes net/http awaits before it looks at a further request, and among
+	// which it passes over line ends.
+	least = 4
+	// lookAfter is how long a request runs before the fast path looks whether its client is still
+	// there, and how often it looks then.
+	lookAfter = 50 * time.Millisecond
+	// writeTimeout bounds a write for which the handler has set no deadline. It is up to twice
+	// as long.
+	writeTimeout = 10 * time.Second
+	// lingering is how long a connection that is closed with bytes of the client under way
+	// stays half open: otherwise the reset could overtake the answer (as in net/http).
+	lingering = 500 * time.Millisecond
+)
+
+// conn is a connection that the fast path serves.
+type conn struct {
+	l      *Listener
+	nc     Conn
+	raw    syscall.RawConn    // nil if there is none: then nobody looks for clients that left
+	cancel context.CancelFunc // of all its requests
+	heads  heads
+
+	buf    []byte // what was read and not used: buf[start:]
+	start  int
+	busy   atomic.Bool // a request is under way
+	served bool        // at least one request
+
+	readBy  time.Time // the deadlines that are set; zero for none
+	writeBy time.Time
+	look    *time.Timer
+	header  http.Header // of answers
+}
+
+// newConn returns a connection, with the context of all its requests.
+func newConn(l *Listener, nc Conn) (context.Context, *conn) {
+	c := &conn{l: l, nc: nc, buf: make([]byte, 0, readSize), header: http.Header{}}
+	if s, ok := nc.(syscall.Conn); ok {
+		c.raw, _ = s.SyscallConn() // of a closed connection: reading says so
+	}
+	c.look = time.AfterFunc(time.Hour, c.watch)
+	c.look.Stop()
+	ctx, cancel := context.WithCancel(l.cfg.Context(nc))
+	c.cancel = cancel
+	return ctx, c
+}
+
+// serve serves requests until the connection ends or is handed on.
+func (c *conn) serve(ctx context.Context) {
+	handed := false
+	defer func() { // whatever a handler does to the goroutine
+		if !handed {
+			c.finish()
+		}
+	}()
+	for {
+		h, length, more := c.next(ctx)
+		if h == nil {
+			if handed = more; handed {
+				c.handOn()
+			}
+			return
+		}
+		if !c.respond(h, length) {
+			return
+		}
+	}
+}
+
+// next reads up to the end of a plain head. Without one, it reports whether net/http is to go
+// on with the connection.
+func (c *conn) next(ctx context.Context) (h *head, length int64, more bool) {
+	ready, began := !c.served, false
+	for {
+		ready = ready || c.skipLineEnds()
+		b := c.buf[c.start:]
+		if ready && len(b) > 0 {
+			if h, length, v := c.recognize(ctx, b); v != incomplete {
+				return h, length, true
+			}
+		}
+		switch {
+		case len(b) == 0:
+			if c.l.draining.Load() {
+				return nil, 0, false
+			}
+			c.waitIdle()
+		case !began:
+			began = true
+			c.setReadBy(time.Now().Add(c.l.cfg.HeadTimeout))
+		}
+		if err := c.fill(); err != nil {
+			return nil, 0, ready && len(b) > 0 && errors.Is(err, io.EOF) // net/http has an answer to half a head
+		}
+	}
+}
+
+// recognize looks for a plain head at the beginning of b, and takes it out of the buffer.
+func (c *conn) recognize(ctx context.Context, b []byte) (h *head, length int64, v verdict) {
+	h, size, length := c.heads.match(b)
+	if h == nil {
+		if size, v = examine(b); v != plain {
+			return nil, 0, v
+		}
+		if h = parse(b[:size]); h == nil || !c.l.cfg.Takes(h.parsed.URL.Path) {
+			return nil, 0, other
+		}
+		h.parsed.RemoteAddr = c.nc.RemoteAddr().String()
+		h.handler, h.parsed = c.l.cfg.Admit(h.parsed.WithContext(ctx))
+		c.heads.add(h)
+		_, length, _ = h.match(b)
+	}
+	c.start += size
+	return h, length, plain
+}
+
+// skipLineEnds passes over line ends behind the body of the request before, which some clients
+// send. It reports false when too little has arrived to tell: see least.
+func (c *conn) skipLineEnds() bool {
+	b := c.buf[c.start:]
+	if len(b) < least {
+		return false
+	}
+	for _, x := range b[:least] {
+		if x != '\r' && x != '\n' {
+			break
+		}
+		c.start++
+	}
+	if c.start == len(c.buf) {
+		c.rest()
+	}
+	return true
+}
+
+// rest notes that nothing is under way.
+func (c *conn) rest() {
+	c.busy.Store(false)
+	c.l.cfg.State(c.nc, http.StateIdle)
+}
+
+// waitIdle sets the deadline for the next request, unless one that is nearly as late is set.
+func (c *conn) waitIdle() {
+	now := time.Now()
+	late := now.Add(c.l.cfg.IdleTimeout)
+	if c.readBy.Before(late) || c.readBy.Sub(late) > c.l.cfg.IdleTimeout/10 {
+		c.setReadBy(late.Add(c.l.cfg.IdleTimeout / 10))
+	}
+}
+
+func (c *conn) setReadBy(t time.Time) {
+	c.readBy = t
+	_ = c.nc.SetReadDeadline(t) // of a closed connection: the read says so
+}
+
+// fill reads more into the buffer, which has room.
+func (c *conn) fill() error {
+	if c.start > 0 {
+		c.buf = c.buf[:copy(c.buf, c.buf[c.start:])]
+		c.start = 0
+	}
+	n, err := c.nc.Read(c.buf[len(c.buf):cap(c.buf)])
+	c.buf = c.buf[:len(c.buf)+n]
+	if n > 0 {
+		if !c.busy.Swap(true) {
+			c.l.cfg.State(c.nc, http.StateActive)
+		}
+		return nil
+	}
+	return err
+}
+
+// respond serves one request, and reports whether the connection goes on.
+func (c *conn) respond(h *head, length int64) (goOn bool) {
+	c.busy.Store(true)
+	c.served = true
+	x := newExchange(c, length)
+	r := new(http.Request)
+	*r = *h.parsed
+	r.ContentLength = length
+	if length > 0 {
+		r.Body = &x.body
+	}
+	if length > int64(len(c.buf)-c.start) && !c.readBy.IsZero() {
+		c.setReadBy(time.Time{}) // it was for the head
+	}
+	if c.raw != nil {
+		c.look.Reset(lookAfter)
+		defer c.look.Stop()
+	}
+	if !c.call(h.handler, x, r) {
+		return false
+	}
+	if !x.end() {
+		return false
+	}
+	if c.start == len(c.buf) { // otherwise the next request has begun
+		c.rest()
+	}
+	return true
+}
+
+// call calls the handler. It reports false if the handler has panicked.
+func (c *conn) call(h http.Handler, x *exchange, r *http.Request) (ok bool) {
+	defer func() {
+		if ok {
+			return
+		}
+		x.over.Store(true)
+		if v := recover(); v != nil && v != http.ErrAbortHandler { //nolint:errorlint // net/http compares it, too
+			c.l.cfg.ErrorLog.Printf("a handler has panicked: %v\n%s", v, debug.Stack())
+		}
+	}()
+	h.ServeHTTP(x, r)
+	return true
+}
+
+// watch ends the request of a client that has left, and looks again later otherwise. It may
+// run when the request has just ended.
+func (c *conn) watch() {
+	if gone(c.raw) {
+		c.cancel()
+		return
+	}
+	if c.busy.Load() {
+		c.look.Reset(lookAfter)
+	}
+}
+
+// handOn gives the connection to net/http, with what was read.
+func (c *conn) handOn() {
+	c.look.Stop()
+	var never time.Time
+	_ = errors.Join(c.nc.SetReadDeadline(never), c.nc.SetWriteDeadline(never)) // net/http finds out
+	c.nc.Unread(c.buf[c.start:])
+	c.cancel()
+	c.l.hand(c.nc)
+	c.l.forget(c)
+}
+
+// finish closes the connection.
+func (c *conn) finish() {
+	c.end()
+	c.look.Stop()
+	c.l.forget(c)
+	c.l.cfg.State(c.nc, http.StateClosed)
+}
+
+// end closes the connection and cancels what runs on it.
+func (c *conn) end() {
+	c.cancel()
+	_ = c.nc.Close() // it may be closed already
+}
+
+// closeIfIdle closes the connection if nothing has been asked on it.
+func (c *conn) closeIfIdle() {
+	if !c.busy.Load() {
+		_ = c.nc.Close() // serve finds out
+	}
+}
+
+func (c *conn) setWriteBy(t time.Time) {
+	c.writeBy = t
+	_ = c.nc.SetWriteDeadline(t) // of a closed connection: the write says so
+}

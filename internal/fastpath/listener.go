@@ -1,0 +1,215 @@
+package fastpath
+
+import (
+	"context"
+	"errors"
+	"log"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Conn is a connection that net/http can get later: Unread has the next reads return b again,
+// before anything else. Connections of other types are handed on at once.
+type Conn interface {
+	net.Conn
+	Unread(b []byte)
+}
+
+// Config says how connections are served. Handler, Takes and Context are required.
+type Config struct {
+	Handler http.Handler
+	// Takes reports whether the fast path serves a path.
+	Takes func(path string) bool
+	// Admit is called for the first request with a head on a connection, and returns the
+	// handler of all requests with that head there, and the request that it gets, with another
+	// ContentLength and Body each time. nil for Handler, and the request as it is.
+	Admit func(*http.Request) (http.Handler, *http.Request)
+	// Context returns the base of the contexts of a connection's requests.
+	Context func(net.Conn) context.Context
+	// State is called as [http.Server.ConnState] is. After a connection was handed on,
+	// net/http reports it as a new one. nil for none.
+	State       func(net.Conn, http.ConnState)
+	HeadTimeout time.Duration // for a head to arrive, once it has begun
+	IdleTimeout time.Duration // between two requests; up to a tenth of it longer
+	ErrorLog    *log.Logger
+}
+
+// Listener accepts connections and serves their plain requests. [http.Server.Serve] gets the
+// connections on which anything else arrives.
+type Listener struct {
+	inner  net.Listener
+	cfg    Config
+	others chan net.Conn
+	failed chan error    // of inner.Accept
+	closed chan struct{} // by Close
+	close  func()
+
+	accepting sync.WaitGroup
+	serving   sync.WaitGroup
+	draining  atomic.Bool
+
+	mu    sync.Mutex
+	conns map[*conn]struct{} // that the fast path serves
+	last  bool               // the last connection has come
+	empty chan struct{}      // closed when conns is empty and last is set
+}
+
+// Listen begins to accept the connections of inner, which it closes.
+func Listen(inner net.Listener, cfg Config) *Listener {
+	if cfg.State == nil {
+		cfg.State = func(net.Conn, http.ConnState) {}
+	}
+	if cfg.Admit == nil {
+		cfg.Admit = func(r *http.Request) (http.Handler, *http.Request) { return cfg.Handler, r }
+	}
+	l := &Listener{
+		inner: inner, cfg: cfg, others: make(chan net.Conn), failed: make(chan error), closed: make(chan struct{}),
+		conns: map[*conn]struct{}{}, empty: make(chan struct{}),
+	}
+	l.close = sync.OnceFunc(func() { close(l.closed) })
+	l.accepting.Go(l.accept)
+	return l
+}
+
+// accept takes connections until the inner listener is closed.
+func (l *Listener) accept() {
+	defer l.noMore()
+	for {
+		c, err := l.inner.Accept()
+		if err == nil {
+			l.take(c)
+			continue
+		}
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		// net/http knows which errors pass, and waits before it asks again.
+		select {
+		case l.failed <- err:
+		case <-l.closed:
+			return
+		}
+	}
+}
+
+// take serves a connection, or hands it on.
+func (l *Listener) take(nc net.Conn) {
+	plain, ok := nc.(Conn)
+	if !ok {
+		l.serving.Go(func() { l.hand(nc) })
+		return
+	}
+	ctx, c := newConn(l, plain)
+	l.mu.Lock()
+	l.conns[c] = struct{}{}
+	l.mu.Unlock()
+	l.cfg.State(nc, http.StateNew)
+	l.serving.Go(func() { c.serve(ctx) })
+}
+
+// hand gives a connection to net/http.
+func (l *Listener) hand(nc net.Conn) {
+	select {
+	case l.others <- nc:
+	case <-l.closed:
+		_ = nc.Close() // nobody will read from it
+		l.cfg.State(nc, http.StateClosed)
+	}
+}
+
+// noMore notes that the last connection has come.
+func (l *Listener) noMore() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.last = true
+	if len(l.conns) == 0 {
+		close(l.empty)
+	}
+}
+
+// forget removes a connection that the fast path no longer serves.
+func (l *Listener) forget(c *conn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.conns, c)
+	if l.last && len(l.conns) == 0 {
+		close(l.empty)
+	}
+}
+
+// Accept implements [net.Listener] for net/http: it returns the connections that the fast path does
+// not serve. When the inner listener is closed, it goes on until the fast path serves none.
+func (l *Listener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.others:
+		return c, nil
+	case err := <-l.failed:
+		return nil, err
+	case <-l.empty:
+		return nil, net.ErrClosed
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Addr implements [net.Listener].
+func (l *Listener) Addr() net.Addr { return l.inner.Addr() }
+
+// Close implements [net.Listener]: no connection is accepted or handed on after that. Those that
+// the fast path serves go on; see [Listener.Shutdown].
+func (l *Listener) Close() error {
+	err := l.inner.Close()
+	l.close()
+	l.accepting.Wait()
+	return err
+}
+
+// WaitAccepted waits until the inner listener, which has been closed, yields no more connections.
+func (l *Listener) WaitAccepted() { l.accepting.Wait() }
+
+// Shutdown ends the connections of a closed listener as [http.Server.Shutdown] does: each when it
+// has answered what it was asked. It returns the error of ctx if that ends first.
+func (l *Listener) Shutdown(ctx context.Context) error {
+	l.draining.Store(true)
+	l.accepting.Wait()
+	t := time.NewTicker(10 * time.Millisecond)
+	defer t.Stop()
+	for {
+		for _, c := range l.all() {
+			c.closeIfIdle()
+		}
+		select {
+		case <-l.empty:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-t.C:
+		}
+	}
+}
+
+// Abort closes all connections of a closed listener, and cancels what runs on them.
+func (l *Listener) Abort() {
+	l.draining.Store(true)
+	l.accepting.Wait()
+	for _, c := range l.all() {
+		c.end()
+	}
+}
+
+func (l *Listener) all() []*conn {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out := make([]*conn, 0, len(l.conns))
+	for c := range l.conns {
+		out = append(out, c)
+	}
+	return out
+}
+
+// Wait waits until the goroutines of the fast path have ended, which the end of their connections
+// and handlers ends.
+func (l *Listener) Wait() { l.serving.Wait() }
