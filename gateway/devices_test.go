@@ -91,7 +91,7 @@ func serving(t *testing.T, cfg Config) (base string, unix *http.Client) {
 var slowPath = os.Getenv("YAYA_HTTP__FAST_PATH") == "false"
 
 // started runs a server on the address and the socket of its configuration.
-func started(t *testing.T, cfg Config) (srv *Server, unix *http.Client) {
+func started(t *testing.T, cfg Config, change ...func(*Server)) (srv *Server, unix *http.Client) {
 	t.Helper()
 	l, err := Listen(t.Context(), cfg)
 	if err != nil {
@@ -99,6 +99,9 @@ func started(t *testing.T, cfg Config) (srv *Server, unix *http.Client) {
 	}
 	cfg.SlowPath = cfg.SlowPath || slowPath
 	srv = New(l, cfg)
+	for _, c := range change {
+		c(srv)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- srv.Run(ctx) }()

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/yaya-ai/yaya/auth"
@@ -61,10 +62,11 @@ func TestBothPathsAdmitTheSame(t *testing.T) {
 	for name, slow := range map[string]bool{"fast path": false, "slow path": true} {
 		t.Run(name, func(t *testing.T) {
 			var callers []string
+			var used atomic.Uint64 // of the memory, in percent
 			srv, _ := started(t, Config{Listen: "127.0.0.1:0", Socket: t.TempDir() + "/s", SlowPath: slow, Authority: a, MCP: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				callers = append(callers, auth.FromContext(r.Context()).Actor()+" "+r.Pattern)
 				w.WriteHeader(http.StatusAccepted)
-			})})
+			})}, func(s *Server) { s.load.limit, s.load.used = 100, used.Load })
 			c := wire(t, srv.Addr())
 			for n, step := range []struct {
 				fields []string
@@ -88,11 +90,12 @@ func TestBothPathsAdmitTheSame(t *testing.T) {
 			if want := strings.Repeat(" owner /mcp", 4); " "+strings.Join(callers, " ") != want {
 				t.Errorf("the handler saw %q, want %q", callers, want)
 			}
-			srv.load.limit = 1
+			used.Store(100)
 			srv.load.share.Store(math.Float64bits(1))
 			if got := c.post(); got != http.StatusServiceUnavailable {
 				t.Errorf("without memory: got status %d, want 503", got)
 			}
+			used.Store(0)
 			srv.load.share.Store(0)
 			if got := c.post(); got != http.StatusAccepted {
 				t.Errorf("with memory again: got status %d, want 202", got)
