@@ -27,17 +27,22 @@ func (s *Server) fastPath(l net.Listener) *fastpath.Listener {
 // admit returns the handler of the requests with a head on a connection. Whether the local
 // owner may make a request without a token depends on the connection and the head alone, so
 // for that, and for nobody else, the answer lasts: the handler is that of MCP, and the request
-// has its caller. All other requests pass all checks each time.
-func (s *Server) admit(r *http.Request) (http.Handler, *http.Request) {
+// has its caller. All other requests pass all checks each time. Heads of strangers are not
+// kept: they could fill the memory.
+func (s *Server) admit(r *http.Request) (http.Handler, *http.Request, bool) {
+	known := func() bool {
+		g := peerOf(r.Context()).guest
+		return g != nil && g.known.Load()
+	}
 	if len(r.Header["Authorization"]) > 0 {
-		return s.http.Handler, r
+		return s.http.Handler, r, known()
 	}
 	var t trial
 	s.sameSite(s.routed).ServeHTTP(&nobody{http.Header{}}, r.WithContext(context.WithValue(r.Context(), trialKey{}, &t)))
 	if t.passed == nil || auth.FromContext(t.passed.Context()).Kind != auth.Owner {
-		return s.http.Handler, r
+		return s.http.Handler, r, known()
 	}
-	return s.admitted, t.passed
+	return s.admitted, t.passed, true
 }
 
 // trial is a request that passes the checks and is not served.

@@ -80,7 +80,7 @@ echo "destroyed: data and configuration"
 backup=$(echo "$work"/backups/*)
 at restore "$backup" ${IDENTITY:+--identity "$IDENTITY"} >/dev/null
 [ -e "$work/config/secrets.key" ] || { mkdir -p "$work/config"; cp "$work/lost-config/secrets.key" "$work/config/"; } # kept elsewhere
-at verify >"$work/verify.log" || { cat "$work/verify.log" >&2; fail "the restored data is damaged"; }
+at verify >"$work/verify.log" 2>&1 || { cat "$work/verify.log" >&2; fail "the restored data is damaged"; }
 echo "restored: verified"
 
 # Go on: everything that was answered before the backup is there, and so is the rest.
@@ -95,5 +95,5 @@ for i in $(seq "$clients"); do
 done
 [[ "$(at token list)" == *drill* ]] || fail "the token is lost"
 [[ "$(at secret list)" == *drill* ]] || fail "the secret is lost"
-at verify >/dev/null || fail "the data is damaged"
+at verify >"$work/verify.log" 2>&1 || { cat "$work/verify.log" >&2; fail "the data is damaged"; }
 echo "goes on: $clients conversations, the token and the secret"

@@ -36,7 +36,7 @@ func declaredTests(t *testing.T) map[string]bool {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && (d.Name() == "node_modules" || d.Name() == ".git" || d.Name() == ".cache"):
+		case d.IsDir() && path != root && (d.Name() == "node_modules" || strings.HasPrefix(d.Name(), ".")):
 			return fs.SkipDir
 		case !strings.HasSuffix(path, "_test.go"):
 			return nil

@@ -124,8 +124,10 @@ func (c *conn) recognize(ctx context.Context, b []byte) (h *head, length int64, 
 			return nil, 0, other
 		}
 		h.parsed.RemoteAddr = c.nc.RemoteAddr().String()
-		h.handler, h.parsed = c.l.cfg.Admit(h.parsed.WithContext(ctx))
-		c.heads.add(h)
+		var keep bool
+		if h.handler, h.parsed, keep = c.l.cfg.Admit(h.parsed.WithContext(ctx)); keep {
+			c.heads.add(h)
+		}
 		_, length, _ = h.match(b)
 	}
 	c.start += size

@@ -23,10 +23,11 @@ type Config struct {
 	Handler http.Handler
 	// Takes reports whether the fast path serves a path.
 	Takes func(path string) bool
-	// Admit is called for the first request with a head on a connection, and returns the
-	// handler of all requests with that head there, and the request that it gets, with another
-	// ContentLength and Body each time. nil for Handler, and the request as it is.
-	Admit func(*http.Request) (http.Handler, *http.Request)
+	// Admit returns the handler of a request. With keep, it is the handler of all requests with
+	// that head on that connection: they are the returned one with another ContentLength and
+	// Body, and the head takes up some kilobytes for as long as the connection lasts. nil keeps
+	// all heads for Handler.
+	Admit func(*http.Request) (h http.Handler, r *http.Request, keep bool)
 	// Context returns the base of the contexts of a connection's requests.
 	Context func(net.Conn) context.Context
 	// State is called as [http.Server.ConnState] is. After a connection was handed on,
@@ -63,7 +64,7 @@ func Listen(inner net.Listener, cfg Config) *Listener {
 		cfg.State = func(net.Conn, http.ConnState) {}
 	}
 	if cfg.Admit == nil {
-		cfg.Admit = func(r *http.Request) (http.Handler, *http.Request) { return cfg.Handler, r }
+		cfg.Admit = func(r *http.Request) (http.Handler, *http.Request, bool) { return cfg.Handler, r, true }
 	}
 	l := &Listener{
 		inner: inner, cfg: cfg, others: make(chan net.Conn), failed: make(chan error), closed: make(chan struct{}),
