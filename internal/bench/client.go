@@ -15,10 +15,11 @@ import (
 	"github.com/yaya-ai/yaya/internal/bench/load"
 )
 
-// target is an MCP endpoint, spoken to in the legacy era.
+// target is an MCP endpoint, spoken to in the legacy era, or in the modern one, without a session.
 type target struct {
 	addr, path string
 	tool       string
+	modern     bool
 	name       string // that the client announces; "" for bench
 	session    string
 	// lenient targets may lose a connection now and then, as the standard
@@ -27,8 +28,17 @@ type target struct {
 }
 
 func (t *target) dial() (*load.Conn, error) {
-	return load.Endpoint{Addr: t.addr, Path: t.path}.Dial()
+	e := load.Endpoint{Addr: t.addr, Path: t.path}
+	if t.modern {
+		e.Header = "Mcp-Protocol-Version: " + modernVersion + "\r\nMcp-Method: tools/call\r\nMcp-Name: " + t.tool + "\r\n"
+	}
+	return e.Dial()
 }
+
+const modernVersion = "2026-07-28"
+
+// meta is what a modern call says of its client.
+const meta = `,"_meta":{"io.modelcontextprotocol/protocolVersion":"` + modernVersion + `","io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`
 
 // open starts a session.
 func (t *target) open() error {
@@ -63,7 +73,11 @@ func (t *target) run(inFlight, size int, d time.Duration) (figures, error) {
 	var wg sync.WaitGroup
 	var failed atomic.Pointer[error]
 	all := make([][]time.Duration, inFlight)
-	text := strings.Repeat("x", size)
+	end := `"}}}`
+	if t.modern {
+		end = `"}` + meta + `}}`
+	}
+	end = strings.Repeat("x", size) + end
 	deadline := time.Now().Add(d)
 	start := time.Now()
 	for i := range inFlight {
@@ -77,7 +91,7 @@ func (t *target) run(inFlight, size int, d time.Duration) (figures, error) {
 				for n := 0; time.Now().Before(deadline); n++ {
 					// Ids differ between the connections that share a session.
 					id := strconv.Itoa(i*100_000_000 + n)
-					body := []byte(`{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":{"name":"` + t.tool + `","arguments":{"text":"` + text + `"}}}`)
+					body := []byte(`{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":{"name":"` + t.tool + `","arguments":{"text":"` + end)
 					begun := time.Now()
 					a, err := c.Post(body, t.session)
 					if err != nil && t.lenient {

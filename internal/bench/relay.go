@@ -67,10 +67,37 @@ func relay(bin, dir string, rounds int, per time.Duration, into *results) error 
 	into.LoadedRSS, _ = d.memory()
 	fmt.Printf("\nRSS after this load: %.1f MB\n", into.LoadedRSS)
 	for _, r := range small {
+		if err := eras(d, r, rounds, per); err != nil {
+			return err
+		}
 		if err := profile(d, dir, r); err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+// eras prints how many calls a modern client makes for each of a legacy one, from the median of
+// alternating rounds.
+func eras(d *daemon, r relayRow, rounds int, per time.Duration) error {
+	legacy := &target{addr: d.addr, path: "/mcp", tool: r.Upstream + "__echo"}
+	modern := &target{addr: d.addr, path: "/mcp", tool: r.Upstream + "__echo", modern: true}
+	if err := legacy.open(); err != nil {
+		return err
+	}
+	var shares []float64
+	for range rounds {
+		l, err := legacy.run(r.InFlight, r.Size, per)
+		if err != nil {
+			return err
+		}
+		m, err := modern.run(r.InFlight, r.Size, per)
+		if err != nil {
+			return err
+		}
+		shares = append(shares, m.perSecond/l.perSecond)
+	}
+	fmt.Printf("\nA modern client (%s, %d in flight, %s): **%.2f** of a legacy one's calls (goal 0.90)\n", r.Upstream, r.InFlight, sizeName(r.Size), load.Median(shares))
 	return nil
 }
 

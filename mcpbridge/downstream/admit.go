@@ -136,10 +136,31 @@ func (s *Server) checkModern(w http.ResponseWriter, r *http.Request, msg *jsonrp
 			return mismatch("the header %s does not name the task", mcp.HeaderName)
 		}
 	}
+	if repeated(r.Header, msg) {
+		return true
+	}
 	if err := mcp.ValidateStandardHeaders(r.Header.Get, version, mcp.MCPMethod(msg.Method), nameOnly(msg)); err != nil {
 		return mismatch("%v", err)
 	}
 	return true
+}
+
+// repeated reports whether the headers repeat the method and the name as they stand in the
+// message: then [mcp.ValidateStandardHeaders] finds nothing, and need not decode anything.
+func repeated(h http.Header, msg *jsonrpc.Message) bool {
+	method := mcp.MCPMethod(msg.Method)
+	if h.Get(mcp.HeaderMethod) != msg.Method {
+		return false
+	}
+	if !mcp.MethodRequiresNameHeader(method) {
+		return true
+	}
+	key := "name"
+	if method == mcp.MethodResourcesRead {
+		key = "uri"
+	}
+	name, ok := msg.Params.String(key)
+	return ok && name != "" && name == h.Get(mcp.HeaderName) && !strings.HasPrefix(name, "=?") // which marks an encoded one
 }
 
 // nameOnly returns params with just the member that a header mirrors, so that

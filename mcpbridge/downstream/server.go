@@ -204,12 +204,14 @@ func newClient(owner, session string, p *profile) *client {
 // client's description and capabilities, so that a client keeps its upstream sessions; nothing
 // else depends on them.
 func modernClient(owner string, meta requestMeta, p *profile) *client {
-	h := sha256.New()
-	for _, part := range [][]byte{[]byte(owner), meta.clientInfo, meta.capabilities} {
-		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(part))))
-		h.Write(part)
+	var room [512]byte
+	all := binary.BigEndian.AppendUint64(room[:0], uint64(len(owner)))
+	all = append(all, owner...)
+	for _, part := range [][]byte{meta.clientInfo, meta.capabilities} {
+		all = binary.BigEndian.AppendUint64(all, uint64(len(part)))
+		all = append(all, part...)
 	}
-	sum := h.Sum(nil)
+	sum := sha256.Sum256(all)
 	c := newClient(owner, "mcp_"+hex.EncodeToString(sum[:12]), p)
 	c.info = meta.clientInfo // the request's memory, while the request owns it
 	return c
