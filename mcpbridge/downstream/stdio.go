@@ -29,6 +29,7 @@ type stdioConn struct {
 	c     *client
 	who   tool.Caller
 	lw    *lines
+	send  func([]byte) error // of lw
 	work  sync.WaitGroup
 	slots chan struct{} // a place for each request that runs
 }
@@ -57,6 +58,7 @@ func (s *Server) ServeStdio(ctx context.Context, who tool.Caller, in io.Reader, 
 		s: s, c: newClient(who.Principal, "mcp_"+rand.Text(), p), who: who,
 		lw: &lines{w: out, broken: cancel}, slots: make(chan struct{}, maxConcurrent),
 	}
+	sc.send = sc.lw.write
 	defer s.ended(sc.c, errSessionEnded)
 	defer sc.pushChanges(ctx)()
 
@@ -118,42 +120,52 @@ func (sc *stdioConn) take(ctx context.Context, in Incoming) {
 		s.oneWay(c, c.profile, sc.who, msg)
 		return
 	}
-	x := &exchange{c: c, profile: c.profile, caller: sc.who, origin: tool.OriginMCP, msg: msg, notify: lw.write, caps: c.capabilities()}
-	if e := s.eraOf(x); e != nil {
+	q := &lineRequest{sc: sc, in: in, request: request{exchange: exchange{c: c, profile: c.profile, caller: sc.who, origin: tool.OriginMCP, msg: msg, notify: sc.send, caps: c.capabilities()}}}
+	if e := s.eraOf(&q.exchange); e != nil {
 		_ = lw.write(jsonrpc.AppendError(nil, msg.ID, e))
 		return
 	}
-	rctx, finish, ok := c.begin(ctx, string(msg.ID))
-	if !ok {
+	q.Begin(ctx)
+	if !c.begin(&q.running, msg.ID) {
+		q.finish(nil)
 		_ = lw.write(jsonrpc.AppendError(nil, msg.ID, fail(jsonrpc.CodeInvalidRequest, "a request with this id is running")))
 		return
 	}
 	select {
 	case sc.slots <- struct{}{}:
 	default:
-		finish(nil)
+		q.finish(nil)
 		_ = lw.write(jsonrpc.AppendError(nil, msg.ID, fail(jsonrpc.CodeInternal, "more than %d requests are running", maxConcurrent)))
 		return
 	}
-	x.ctx = rctx
+	q.ctx = &q.Context
 	done = func() {} // the request owns it
-	run := func() {
-		defer in.Release()
-		defer func() { <-sc.slots }()
-		defer finish(nil)
-		if msg.Method != "initialize" && in.await(rctx) != nil {
-			return // the client has cancelled the request, or is gone
-		}
-		if out := s.answer(rctx, nil, x); out != nil {
-			_ = lw.writeParts(out) // a broken pipe ends the whole connection
-		}
-		x.buf.Release()
-	}
 	if msg.Method == "initialize" {
-		run() // nothing overtakes the handshake
+		q.run() // nothing overtakes the handshake
 		return
 	}
-	sc.work.Go(run)
+	sc.work.Go(q.run)
+}
+
+// lineRequest is the request of a line.
+type lineRequest struct {
+	request
+	sc *stdioConn
+	in Incoming
+}
+
+// run runs a request that has a slot, and writes its response.
+func (q *lineRequest) run() {
+	defer q.in.Release()
+	defer func() { <-q.sc.slots }()
+	defer q.finish(nil)
+	if q.msg.Method != "initialize" && q.in.await(q.ctx) != nil {
+		return // the client has cancelled the request, or is gone
+	}
+	if out := q.sc.s.answer(q.ctx, nil, &q.exchange); out != nil {
+		_ = q.sc.lw.writeParts(out) // a broken pipe ends the whole connection
+	}
+	q.buf.Release()
 }
 
 // eraOf determines the era of a request on a connection that may carry both eras.

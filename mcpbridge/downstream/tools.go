@@ -194,15 +194,17 @@ func (s *Server) callTool(ctx context.Context, x *exchange) ([]byte, error) {
 
 // relayCall relays one call through the dispatcher.
 func (s *Server) relayCall(ctx context.Context, x *exchange, snap *tool.Snapshot, name string, params jsonrpc.Object) ([]byte, error) {
+	x.native = tool.NativeCall{Protocol: "mcp", Params: params, Peer: x}
+	var id [24]byte
 	call := tool.Call{
-		ID:   "call_" + strconv.FormatUint(x.c.calls.Add(1), 36),
+		ID:   string(strconv.AppendUint(append(id[:0], "call_"...), x.c.calls.Add(1), 36)),
 		Name: name, Args: params.Get("arguments"), SessionID: x.c.session, Origin: x.origin, Caller: x.caller,
-		Native: &tool.NativeCall{Protocol: "mcp", Params: params, Peer: x},
+		Native: &x.native,
 	}
 	if token := progressToken(params); token != nil {
 		call.Progress = func(p tool.Progress) {
 			if msg, err := progressNote(token, p); err == nil {
-				_ = x.notify(msg) // ctx ends if the client goes away
+				_ = x.tell(msg) // ctx ends if the client goes away
 			}
 		}
 	}
