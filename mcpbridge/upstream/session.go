@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"net/http"
@@ -63,6 +64,15 @@ type request struct {
 	told     *masked.Joint // of its progress
 
 	prev, next *request // position among the client requests in flight
+
+	raw rawBody         // HTTP only
+	msg jsonrpc.Message // the answer
+}
+
+// has reports whether an id is that of the request.
+func (r *request) has(id []byte) bool {
+	var own [20]byte
+	return bytes.Equal(id, strconv.AppendInt(own[:0], r.id, 10))
 }
 
 // listens reports whether the caller wants the notes of a request.
@@ -236,7 +246,7 @@ type outgoing struct {
 // relay sends a request and waits. It returns the server's answer, result or error, unparsed.
 func (s *session) relay(ctx context.Context, o outgoing) (reply, error) {
 	id := s.ids.Add(1)
-	req := request{s: s, id: id, method: o.method, by: o.by, peer: o.peer, limit: o.limit, progress: o.progress}
+	req := &request{s: s, id: id, method: o.method, by: o.by, peer: o.peer, limit: o.limit, progress: o.progress}
 	buf := bufpool.Get(len(o.params.Raw()) + len(s.hop) + 256)
 	body := buf.B
 	body = append(body, `{"jsonrpc":"2.0","id":`...)
@@ -252,12 +262,12 @@ func (s *session) relay(ctx context.Context, o outgoing) (reply, error) {
 	if s.hop != nil {
 		req.header = modernHeader(o)
 	}
-	o.traceHeader(&req)
+	o.traceHeader(req)
 	if o.peer != nil {
-		s.enter(&req)
-		defer s.leave(&req)
+		s.enter(req)
+		defer s.leave(req)
 	}
-	r, err := s.t.roundTrip(ctx, &req)
+	r, err := s.t.roundTrip(ctx, req)
 	if buf.B = req.body; err == nil && s.t.copies() {
 		buf.Release()
 	}

@@ -30,6 +30,10 @@ type lineWriter struct {
 	raw syscall.RawConn
 
 	mu      sync.Mutex
+	put     func(fd uintptr) bool // writes now, once
+	now     []byte
+	wrote   int
+	failed  error
 	backlog []*bufpool.Buffer
 	small   int // bytes in it of small messages, and of large ones
 	large   int
@@ -41,6 +45,7 @@ type lineWriter struct {
 func newLineWriter(f *os.File) *lineWriter {
 	w := &lineWriter{f: f}
 	w.raw, w.dead = f.SyscallConn()
+	w.put = w.once
 	return w
 }
 
@@ -106,28 +111,33 @@ func (w *lineWriter) counter(n int) *int {
 	return &w.small
 }
 
-// try writes as much as the pipe takes now.
+// try writes as much as the pipe takes now; mu is held.
 func (w *lineWriter) try(b []byte) (int, error) {
-	n := 0
-	var werr error
-	err := w.raw.Write(func(fd uintptr) bool {
-		for n < len(b) {
-			k, e := syscall.Write(int(fd), b[n:]) //nolint:gosec // a descriptor fits
-			if errors.Is(e, syscall.EINTR) {
-				continue
-			}
-			if errors.Is(e, syscall.EAGAIN) {
-				break
-			}
-			if e != nil {
-				werr = e
-				break
-			}
-			n += k
+	w.now, w.wrote, w.failed = b, 0, nil
+	err := w.raw.Write(w.put)
+	w.now = nil
+	if err == nil {
+		err = w.failed
+	}
+	return w.wrote, err
+}
+
+// once is [lineWriter.put], which a call of a method does not allocate.
+func (w *lineWriter) once(fd uintptr) bool {
+	for w.wrote < len(w.now) {
+		n, err := syscall.Write(int(fd), w.now[w.wrote:]) //nolint:gosec // a descriptor fits
+		switch {
+		case errors.Is(err, syscall.EINTR):
+			continue
+		case errors.Is(err, syscall.EAGAIN):
+			return true
+		case err != nil:
+			w.failed = err
+			return true
 		}
-		return true
-	})
-	return n, errors.Join(err, werr)
+		w.wrote += n
+	}
+	return true
 }
 
 func (w *lineWriter) drain() {
