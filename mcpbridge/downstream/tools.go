@@ -158,7 +158,8 @@ func (x *exchange) unknownTool(name string) ([]byte, error) {
 
 // callTool serves tools/call.
 func (s *Server) callTool(ctx context.Context, x *exchange) ([]byte, error) {
-	name, ok := x.msg.Params.String("name")
+	snap := s.cfg.Registry.Snapshot()
+	name, ok := toolName(snap, x.msg.Params.Get("name"))
 	if !ok {
 		return nil, fail(jsonrpc.CodeInvalidParams, "tools/call needs a name")
 	}
@@ -169,7 +170,6 @@ func (s *Server) callTool(ctx context.Context, x *exchange) ([]byte, error) {
 	if x.profile.Search {
 		return s.bySearch(ctx, x, name, args)
 	}
-	snap := s.cfg.Registry.Snapshot()
 	if !x.known(snap, name) {
 		// Its server may be in its first start, or the client may have its list from before a
 		// restart of yaya.
@@ -190,6 +190,14 @@ func (s *Server) callTool(ctx context.Context, x *exchange) ([]byte, error) {
 		return nil, err
 	}
 	return s.relayCall(ctx, x, snap, name, x.msg.Params)
+}
+
+// toolName returns the name in a raw string; most need no memory.
+func toolName(snap *tool.Snapshot, raw []byte) (string, bool) {
+	if len(raw) > 2 && raw[0] == '"' && bytes.IndexByte(raw, '\\') < 0 {
+		return snap.Name(raw[1 : len(raw)-1]), true
+	}
+	return jsonrpc.AsString(raw)
 }
 
 // relayCall relays one call through the dispatcher.

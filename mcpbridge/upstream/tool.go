@@ -50,10 +50,10 @@ func (t *remote) Invoke(ctx context.Context, call tool.Call) (tool.Result, error
 			return tool.Result{}, err
 		}
 	}
-	if call.Progress != nil {
+	if report := call.Progress; report != nil { // the whole call would go to the heap
 		o.progress = func(n note) {
 			if p, ok := progressOf(n); ok {
-				call.Progress(p)
+				report(p)
 			}
 		}
 	}
