@@ -38,7 +38,7 @@ type exchange struct {
 	notify func(msg []byte) error
 	buf    *bufpool.Buffer // holds the result, if set
 	spare  *bufpool.Buffer // room for a copy of it
-	parts  [1][]byte       // of a small response
+	parts  [3][]byte       // of the response
 	list   *rendered       // has the result, if that is a list of tools
 	// header looks a header up, for transports that have them.
 	header func(name string) (string, bool)

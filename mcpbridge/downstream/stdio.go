@@ -56,7 +56,7 @@ func (s *Server) ServeStdio(ctx context.Context, who tool.Caller, in io.Reader, 
 	defer cancel()
 	sc := &stdioConn{
 		s: s, c: newClient(who.Principal, "mcp_"+rand.Text(), p), who: who,
-		lw: &lines{w: out, broken: cancel}, slots: make(chan struct{}, maxConcurrent),
+		lw: newLines(out, cancel), slots: make(chan struct{}, maxConcurrent),
 	}
 	sc.send = sc.lw.write
 	defer s.ended(sc.c, errSessionEnded)
@@ -213,34 +213,95 @@ func (sc *stdioConn) pushChanges(ctx context.Context) (stop func()) {
 	}
 }
 
-// lines writes messages, one per line and one at a time.
+// together is how many bytes of messages one write takes.
+const together = 64 << 10
+
+// lines writes messages, one per line and one at a time. What comes while somebody writes goes
+// out with the next write, which that one makes.
 type lines struct {
-	mu     sync.Mutex
-	w      io.Writer
-	err    error
-	broken func()
+	mu      sync.Mutex
+	w       io.Writer
+	err     error
+	broken  func()
+	writing bool
+	free    sync.Cond // of mu: nobody writes, or there is room
+	next    []byte    // lines for the next write
+	spare   []byte    // memory for those after it
+}
+
+func newLines(w io.Writer, broken func()) *lines {
+	l := &lines{w: w, broken: broken}
+	l.free.L = &l.mu
+	return l
 }
 
 func (l *lines) write(msg []byte) error { return l.writeParts(parts{msg}) }
 
+// writeParts returns when the message is written, or when somebody else is about to write it:
+// its failure ends the connection.
 func (l *lines) writeParts(msg parts) error {
 	msg = msg.line()
-	if len(msg) == 1 && len(msg[0]) < piece {
-		msg = parts{append(msg[0][:len(msg[0]):len(msg[0])], '\n')} // in one write
-	} else {
-		msg = append(slices.Clip(msg), []byte{'\n'})
-	}
+	small := msg.size() < together
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, b := range msg {
-		if l.err != nil {
-			break
+	for l.writing && l.err == nil && (!small || len(l.next)+msg.size() >= together) {
+		l.free.Wait()
+	}
+	if l.err != nil {
+		return l.err
+	}
+	if small {
+		for _, b := range msg {
+			l.next = append(l.next, b...)
 		}
-		if _, l.err = l.w.Write(b); l.err != nil {
-			l.broken()
+		l.next = append(l.next, '\n')
+		if l.writing {
+			return nil
 		}
 	}
+	l.writing = true
+	defer func() {
+		l.writing = false
+		l.free.Broadcast()
+	}()
+	if !small {
+		l.putLarge(msg)
+	}
+	for len(l.next) > 0 && l.err == nil {
+		now := l.next
+		l.next, l.spare = l.spare[:0], nil
+		l.free.Broadcast()
+		l.put(now)
+		l.spare = now[:0]
+	}
 	return l.err
+}
+
+// putLarge writes a message that is not copied for it.
+func (l *lines) putLarge(msg parts) {
+	last := msg[len(msg)-1]
+	for _, b := range msg[:len(msg)-1] {
+		l.put(b)
+	}
+	if len(last) >= together {
+		l.put(last)
+		last = nil
+	}
+	l.put(append(slices.Clip(last), '\n'))
+}
+
+// put writes, without mu, which is held before and after.
+func (l *lines) put(b []byte) {
+	if l.err != nil {
+		return
+	}
+	l.mu.Unlock()
+	_, err := l.w.Write(b)
+	l.mu.Lock()
+	if err != nil && l.err == nil {
+		l.err = err
+		l.broken()
+	}
 }
 
 func (l *lines) failure() error {

@@ -56,12 +56,14 @@ type request struct {
 	method   string
 	by       string // the principal whose request it is
 	body     []byte
-	header   http.Header   // extra headers, HTTP only
-	peer     relay.Peer    // the client that made the request; nil for our own
-	limit    *limit        // nil if the request has none of its own
-	progress func(note)    // nil when nobody listens
-	asked    atomic.Int64  // questions that the server asked in the meantime
-	told     *masked.Joint // of its progress
+	buf      *bufpool.Buffer // holds the body
+	kept     bool            // the transport keeps the buffer, which it still sends
+	header   http.Header     // extra headers, HTTP only
+	peer     relay.Peer      // the client that made the request; nil for our own
+	limit    *limit          // nil if the request has none of its own
+	progress func(note)      // nil when nobody listens
+	asked    atomic.Int64    // questions that the server asked in the meantime
+	told     *masked.Joint   // of its progress
 
 	prev, next *request // position among the client requests in flight
 
@@ -258,7 +260,8 @@ func (s *session) relay(ctx context.Context, o outgoing) (reply, error) {
 		o.edits = append(o.edits, jsonrpc.Edit{Name: "_meta", Value: meta})
 	}
 	body = o.params.Append(body, o.edits...)
-	req.body = append(body, '}')
+	req.body, req.buf = append(body, '}'), buf
+	buf.B = req.body
 	if s.hop != nil {
 		req.header = modernHeader(o)
 	}
@@ -268,7 +271,7 @@ func (s *session) relay(ctx context.Context, o outgoing) (reply, error) {
 		defer s.leave(req)
 	}
 	r, err := s.t.roundTrip(ctx, req)
-	if buf.B = req.body; err == nil && s.t.copies() {
+	if err == nil && s.t.copies() && !req.kept {
 		buf.Release()
 	}
 	if err != nil && ctx.Err() != nil && o.method != methodInitialize {

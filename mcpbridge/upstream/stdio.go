@@ -187,7 +187,7 @@ func (t *stdio) roundTrip(ctx context.Context, req *request) (reply, error) {
 		return reply{}, notSent(err)
 	}
 	defer t.drop(req.id, p)
-	if err := t.w.write(req.body); err != nil {
+	if req.kept, err = t.w.writeFrom(req.body, req.buf); err != nil {
 		if errors.Is(err, errNotReading) {
 			return reply{}, err
 		}
