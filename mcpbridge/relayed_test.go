@@ -16,6 +16,7 @@ import (
 
 	"github.com/yaya-ai/yaya/feature"
 	"github.com/yaya-ai/yaya/internal/proc"
+	"github.com/yaya-ai/yaya/internal/racing"
 	"github.com/yaya-ai/yaya/kernel/tool"
 	"github.com/yaya-ai/yaya/mcpbridge/downstream"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
@@ -228,6 +229,26 @@ func BenchmarkRelayed(b *testing.B) {
 					}
 				}
 			})
+		}
+	}
+}
+
+// The path of a call allocates next to nothing: a call over HTTP has its request, that to the
+// server, the two answers and their names.
+func TestRelayedCallsAllocateLittle(t *testing.T) {
+	if racing.Enabled {
+		t.Skip("the race detector drops what is pooled")
+	}
+	for kind, most := range map[servers.Transport]float64{servers.HTTP: 12, servers.Stdio: 9} {
+		c := newCaller(t, relayed(t, kind), 64)
+		var failed error
+		got := testing.AllocsPerRun(500, func() {
+			if err := c.call(); err != nil {
+				failed = err
+			}
+		})
+		if failed != nil || got > most {
+			t.Errorf("%s: a call allocates %v times, %v; want at most %v", kind, got, failed, most)
 		}
 	}
 }

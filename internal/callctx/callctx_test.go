@@ -35,7 +35,7 @@ type key string
 
 var errWhy, errLater = errors.New("why"), errors.New("later")
 
-// state is what code can see of a context.
+// state lists what code can see of a context.
 type state struct {
 	Err, Cause         error
 	Done, Deadline     bool

@@ -2,7 +2,7 @@ package callctx
 
 import "context"
 
-// Watcher is told of the end of a context, from any goroutine. It must not block.
+// Watcher learns of the end of a context, on any goroutine. It must not block.
 type Watcher interface{ ContextEnded() }
 
 // Func is a function that is a [Watcher].

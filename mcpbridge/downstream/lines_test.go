@@ -29,8 +29,8 @@ func (p *slowPipe) Write(b []byte) (int, error) {
 	return p.got.Write(b)
 }
 
-// What comes while somebody writes goes out with one write, in its order; nobody waits for that
-// but what there is no room for.
+// Lines that come during a write go out with one write, in their order; only those wait for which
+// there is no room.
 func TestLinesGoOutTogether(t *testing.T) {
 	p := &slowPipe{begun: make(chan struct{}), end: make(chan struct{})}
 	l := newLines(p, func() { t.Error("the pipe is broken") })

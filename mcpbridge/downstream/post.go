@@ -117,7 +117,7 @@ type post struct {
 
 // begin makes the request's context, and reports false if its id is in use.
 func (p *post) begin(ctx context.Context) bool {
-	if p.modern { // its client is made for this request, which is therefore the only one
+	if p.modern { // its client is made for this request alone
 		p.Begin(ctx)
 		return true
 	}

@@ -210,7 +210,7 @@ func modernClient(owner string, meta requestMeta, p *profile) *client {
 		h.Write(part)
 	}
 	sum := h.Sum(nil)
-	// It asks no questions outside of a flight, and has no subscriptions.
+	// It asks no questions outside a flight, and has no subscriptions.
 	return &client{owner: owner, session: "mcp_" + hex.EncodeToString(sum[:12]), profile: p, last: time.Now(), info: meta.clientInfo} // the request's memory, while the request owns it
 }
 

@@ -216,8 +216,8 @@ func (sc *stdioConn) pushChanges(ctx context.Context) (stop func()) {
 // together is how many bytes of messages one write takes.
 const together = 64 << 10
 
-// lines writes messages, one per line and one at a time. What comes while somebody writes goes
-// out with the next write, which that one makes.
+// lines writes messages, one per line and one at a time. Messages that come during a write go out
+// with the next one, which the same caller makes.
 type lines struct {
 	mu      sync.Mutex
 	w       io.Writer

@@ -25,6 +25,7 @@ const (
 	idleKept      = 60 * time.Second
 	maxHeaderRead = 64 << 10
 	directBuffer  = 16 << 10
+	maxCarried    = 1024 // origins whose answers are kept
 )
 
 // direct is an [http.RoundTripper] for POST over plain HTTP/1.1, the hot path of the relay to a
@@ -35,13 +36,12 @@ const (
 type direct struct {
 	next *http.Transport
 
-	mu   sync.Mutex
-	idle map[string][]*directConn
-
-	carried sync.Map // of carries: an origin's answer
+	mu      sync.Mutex
+	idle    map[string][]*directConn
+	carried map[origin]bool // answers of carries
 }
 
-// origin is what a proxy is chosen by.
+// origin decides which proxy a request takes.
 type origin struct{ scheme, host string }
 
 // directConn is one connection. Its reader is bounded while headers are read.
@@ -124,12 +124,20 @@ func (d *direct) carries(u *url.URL) bool {
 		return true
 	}
 	at := origin{u.Scheme, u.Host}
-	if ok, known := d.carried.Load(at); known {
-		return ok.(bool)
+	d.mu.Lock()
+	ok, known := d.carried[at]
+	d.mu.Unlock()
+	if known {
+		return ok
 	}
 	proxy, err := d.next.Proxy(&http.Request{URL: u})
-	ok := proxy == nil && err == nil
-	d.carried.Store(at, ok)
+	ok = proxy == nil && err == nil
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.carried == nil || len(d.carried) >= maxCarried {
+		d.carried = map[origin]bool{}
+	}
+	d.carried[at] = ok
 	return ok
 }
 
@@ -188,7 +196,7 @@ func (c *directConn) alive() bool {
 	return c.raw != nil && c.raw.Read(c.look) == nil && c.open
 }
 
-// peek is what alive does with the descriptor.
+// peek looks at the descriptor, for alive.
 func (c *directConn) peek(fd uintptr) bool {
 	var b [1]byte
 	_, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT) //nolint:gosec // a descriptor fits
@@ -227,8 +235,8 @@ func (c *directConn) send(fresh bool) error {
 	return nil // what ended the waiting ends the read, too, which says more
 }
 
-// step is what send does with the descriptor. It says true when it does not wait for input. The
-// system tells of input that has arrived since the first step began.
+// step works on the descriptor, for send. It returns true when it does not wait for input. The
+// system reports input that has arrived since the first step began.
 func (c *directConn) step(fd uintptr) bool {
 	switch c.stage {
 	case toRead:

@@ -26,7 +26,7 @@ type remote struct {
 // Spec implements [feature.Tool].
 func (t *remote) Spec() feature.Spec { return t.spec }
 
-// invocation is what a call needs while it runs, in one piece of memory.
+// invocation holds all that a call needs while it runs, in one piece of memory.
 type invocation struct {
 	limit  limit
 	edits  [4]jsonrpc.Edit

@@ -26,8 +26,8 @@ const (
 const flushes = 4
 
 // lineWriter writes messages without ever blocking its callers. It writes at once as much as
-// the pipe takes. What comes while somebody writes goes out with that one's next write; what the
-// pipe does not take is written by a goroutine that lives while there is a backlog. The writer
+// the pipe takes. Messages that come during a write go out with the next one, which the same caller
+// makes; a goroutine that lives while there is a backlog writes the rest. The writer
 // copies what waits, or takes over its memory: a server could answer a message that it has not
 // read yet, and the memory of the message would be reused while it is still being sent.
 type lineWriter struct {
