@@ -24,7 +24,13 @@ import (
 	"github.com/yaya-ai/yaya/mcpbridge/upstream"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if os.Getenv(echoEnv) != "" {
+		echoStdio()
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // server answers the handshake and one tool, with a shell's means.
 const server = `while read -r line; do

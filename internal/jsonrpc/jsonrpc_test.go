@@ -245,3 +245,36 @@ func BenchmarkParse(b *testing.B) {
 		})
 	}
 }
+
+// A copy of a message is independent of the memory that it was parsed into.
+func TestCopyTo(t *testing.T) {
+	for name, text := range map[string]string{
+		"result":     `{"jsonrpc":"2.0","id":1,"result":{"a":1,"b":2}}`,
+		"params":     `{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":1,"b":2}}`,
+		"members":    `{"jsonrpc":"2.0","id":1,"result":{"a":1,"b":2,"c":3,"d":4,"e":5,"f":6,"g":7,"h":8,"i":9,"j":10}}`,
+		"no members": `{"jsonrpc":"2.0","id":1,"result":{}}`,
+		"an error":   `{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"m"}}`,
+		"no object":  `{"jsonrpc":"2.0","id":1,"result":[1]}`,
+	} {
+		var m, to, want Message
+		if err := m.Parse([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		m.CopyTo(&to)
+		if err := m.Parse([]byte(`{"jsonrpc":"2.0","id":22222,"result":{"xx":22222,"yy":33333}}`)); err != nil {
+			t.Fatal(err)
+		}
+		if err := want.Parse([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range [][2]Object{{to.Params, want.Params}, {to.Result, want.Result}} {
+			got, want := string(o[0].Append(nil)), string(o[1].Append(nil))
+			if got != want {
+				t.Errorf("%s: got %s, want %s", name, got, want)
+			}
+		}
+		if string(to.ID) != "1" || string(to.Err) != string(want.Err) || to.Method != want.Method {
+			t.Errorf("%s: got id %s, method %q, error %s; want those of %s", name, to.ID, to.Method, to.Err, text)
+		}
+	}
+}

@@ -88,6 +88,17 @@ func (m *Message) IsNotification() bool { return m.Method != "" && m.ID == nil }
 // IsResponse reports whether m answers a request.
 func (m *Message) IsResponse() bool { return m.Method == "" }
 
+// CopyTo copies the message to other memory, so that m can be used for the next one. The bytes
+// stay those that were parsed.
+func (m *Message) CopyTo(to *Message) {
+	*to = *m
+	for _, o := range [...]*Object{&to.Params, &to.Result} {
+		if n := len(o.members); n > 0 && &o.members[0] == &m.fields[0] {
+			o.members = to.fields[:n:n]
+		}
+	}
+}
+
 var envelope = []string{"jsonrpc", "id", "method", "params", "result", "error"}
 
 // Parse scans data into m. On an error m holds the recognised fields, so that an

@@ -73,6 +73,14 @@ func (s *Snapshot) Lookup(name string) (*Entry, bool) {
 	return e, ok
 }
 
+// Name returns a name as a string, which is the registry's own if there is such a tool.
+func (s *Snapshot) Name(name []byte) string {
+	if e, ok := s.byName[string(name)]; ok {
+		return e.Def.Name
+	}
+	return string(name)
+}
+
 // Withheld returns why a tool that nobody offers cannot be called.
 func (s *Snapshot) Withheld(name string) (Withheld, bool) {
 	w, ok := s.withheld[name]

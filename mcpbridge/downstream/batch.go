@@ -77,25 +77,27 @@ func (s *Server) openBatch(c *client, p *profile, who tool.Caller, data []byte) 
 
 // run handles one request of a batch on its own goroutine, after room is closed, or at once if
 // room is nil.
-func (s *Server) run(ctx context.Context, b *batch, x *exchange, room <-chan struct{}) {
-	rctx, done, ok := x.c.begin(ctx, string(x.msg.ID)) // from here on, it can be cancelled
-	if !ok {
+func (s *Server) run(ctx context.Context, b *batch, q *request, room <-chan struct{}) {
+	x := &q.exchange
+	q.Begin(ctx)
+	if !x.c.begin(&q.running, x.msg.ID) { // from here on, it can be cancelled
+		q.finish(nil)
 		b.add(x.msg.ID, jsonrpc.AppendError(nil, x.msg.ID, fail(jsonrpc.CodeInvalidRequest, "a request with this id is running")))
 		return
 	}
 	b.work.Go(func() {
-		defer done(nil)
+		defer q.finish(nil)
 		if room != nil {
 			select {
 			case <-room:
-			case <-rctx.Done():
+			case <-q.Done():
 				return // the client has cancelled the request, or is gone
 			}
 		}
-		x.ctx = rctx
+		x.ctx = &q.Context
 		// A batch's collected responses do not count among the large messages in flight: its
 		// other requests may have to wait for room there.
-		if out := s.answer(rctx, nil, x); out != nil {
+		if out := s.answer(x.ctx, nil, x); out != nil {
 			b.add(x.msg.ID, out.joined())
 		}
 		x.buf.Release()
@@ -145,9 +147,9 @@ func (s *Server) postBatch(w http.ResponseWriter, r *http.Request, who tool.Call
 	}
 	rs := &responseStream{w: w}
 	for _, msg := range requests {
-		x := &exchange{c: c, profile: p, caller: who, origin: origin, msg: msg, notify: rs.send, caps: c.capabilities()}
-		x.narrow()
-		s.run(r.Context(), b, x, nil)
+		q := &request{exchange: exchange{c: c, profile: p, caller: who, origin: origin, msg: msg, stream: rs, caps: c.capabilities()}}
+		q.narrow()
+		s.run(r.Context(), b, q, nil)
 	}
 	b.work.Wait()
 	switch out := b.array(); {
@@ -198,7 +200,7 @@ func (sc *stdioConn) takeBatch(ctx context.Context, in Incoming) {
 	}
 	found := make(chan struct{}) // closed when the line has its share of the budget
 	for _, msg := range requests[:room] {
-		s.run(ctx, b, &exchange{c: c, profile: c.profile, caller: sc.who, origin: tool.OriginMCP, msg: msg, notify: lw.write, caps: c.capabilities()}, found)
+		s.run(ctx, b, &request{exchange: exchange{c: c, profile: c.profile, caller: sc.who, origin: tool.OriginMCP, msg: msg, notify: lw.write, caps: c.capabilities()}}, found)
 	}
 	done = func() {} // its requests are in it
 	sc.work.Go(func() {

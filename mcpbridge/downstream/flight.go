@@ -76,10 +76,10 @@ func (s *Server) fly(ctx context.Context, x *exchange, work func(context.Context
 	if !x.canPark() && !x.canBecomeTask() {
 		return work(ctx, x)
 	}
-	f := &flight{s: s, owner: x.c.owner, bound: bind(x), held: x.held.Move(), done: make(chan landing, 1), fresh: make(chan struct{}, 1), open: map[string]*asked{}, send: x.notify}
+	f := &flight{s: s, owner: x.c.owner, bound: bind(x), held: x.held.Move(), done: make(chan landing, 1), fresh: make(chan struct{}, 1), open: map[string]*asked{}, send: x.tell}
 	f.ctx, f.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	mine := *x
-	mine.ctx, mine.flight, mine.notify = f.ctx, f, f.deliver
+	mine.ctx, mine.flight, mine.stream, mine.notify = f.ctx, f, nil, f.deliver
 	if !s.work.Begin() {
 		f.cancel(nil)
 		f.held.Release()
@@ -209,7 +209,7 @@ func (s *Server) unpark(state string, x *exchange) (*flight, error) {
 	if f.timer != nil {
 		f.timer.Stop()
 	}
-	f.send, f.alone = x.notify, false
+	f.send, f.alone = x.tell, false
 	if f.answer(replies); len(f.open) > 0 { // unanswered questions are asked again
 		f.wake()
 	}

@@ -2,7 +2,6 @@ package downstream
 
 import (
 	"bytes"
-	"context"
 
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 	"github.com/yaya-ai/yaya/kernel/tool"
@@ -37,13 +36,7 @@ func (s *Server) oneWay(c *client, p *profile, who tool.Caller, msg *jsonrpc.Mes
 		s.extensionNote(c, p, who, msg)
 		return
 	}
-	id := msg.Params.Get("requestId")
-	c.mu.Lock()
-	cancel := c.inflight[string(id)]
-	c.mu.Unlock()
-	if cancel != nil {
-		cancel(errNoAnswer)
-	}
+	c.cancel(msg.Params.Get("requestId"))
 }
 
 // lost counts a client's dropped notification. It logs the first one, and then each time that
@@ -54,22 +47,4 @@ func (s *Server) lost(c *client, server, method string) {
 		s.cfg.Log.Warn().Str("principal", c.owner).Str("session", c.session).Str("server", server).Str("method", clip(method)).Uint64("dropped", n).
 			Msg("dropped notifications of an MCP client: it sends more than the server accepts")
 	}
-}
-
-// begin registers a request for cancellation. It reports false if the id is in use.
-func (c *client) begin(ctx context.Context, id string) (context.Context, context.CancelCauseFunc, bool) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if _, dup := c.inflight[id]; dup {
-		cancel(nil)
-		return nil, nil, false
-	}
-	c.inflight[id] = cancel
-	return ctx, func(cause error) {
-		cancel(cause)
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		delete(c.inflight, id)
-	}, true
 }

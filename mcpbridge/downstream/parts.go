@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/yaya-ai/yaya/internal/intake"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
@@ -21,6 +20,9 @@ const (
 	pieceTimeout = 30 * time.Second // for a client that processes earlier data
 	piece        = 1 << 20          // bytes
 )
+
+// inOnePiece is the size up to which a result is copied into its response: another write costs more.
+const inOnePiece = 16 << 10
 
 // parts is a message in several pieces of memory: a large answer of a server is not copied into
 // the response.
@@ -62,14 +64,18 @@ func (p parts) writeTo(w io.Writer, rc *http.ResponseController) error {
 	if p.size() > piece {
 		timeout = pieceTimeout
 	}
+	left := 0 // bytes that the deadline is for
 	for _, b := range p {
 		for len(b) > 0 {
-			_ = rc.SetWriteDeadline(time.Now().Add(timeout)) // a writer in memory has no deadline
-			n, err := w.Write(b[:min(len(b), piece)])
+			if left == 0 {
+				_ = rc.SetWriteDeadline(time.Now().Add(timeout)) // a writer in memory has no deadline
+				left = piece
+			}
+			n, err := w.Write(b[:min(len(b), left)])
 			if err != nil {
 				return err
 			}
-			b = b[n:]
+			b, left = b[n:], left-n
 		}
 	}
 	return nil
@@ -95,9 +101,10 @@ func (s *Server) answer(ctx context.Context, dst []byte, x *exchange) parts {
 		}
 		x.parts[0] = jsonrpc.AppendError(dst, x.msg.ID, e)
 		return x.parts[:1]
-	case len(result) > intake.Small:
+	case len(result) > inOnePiece:
 		head := append(append(append(dst, `{"jsonrpc":"2.0","id":`...), x.msg.ID...), `,"result":`...)
-		return parts{head, result, brace}
+		x.parts = [3][]byte{head, result, brace}
+		return x.parts[:]
 	}
 	x.parts[0] = jsonrpc.AppendResult(dst, x.msg.ID, result)
 	return x.parts[:1]

@@ -32,18 +32,21 @@ type exchange struct {
 	caps    jsonrpc.Object  // the client's declared capabilities, zero if none
 	level   string          // of log messages, modern only
 	ctx     context.Context // a base context: of the request, as of an http.Request; relay.Peer's methods have none
-	// notify sends a message on the request's own stream, before the result.
+	// stream is the request's own stream over HTTP; elsewhere, notify sends messages before the
+	// result.
+	stream *responseStream
 	notify func(msg []byte) error
 	buf    *bufpool.Buffer // holds the result, if set
 	spare  *bufpool.Buffer // room for a copy of it
-	parts  [1][]byte       // of a small response
+	parts  [3][]byte       // of the response
 	list   *rendered       // has the result, if that is a list of tools
 	// header looks a header up, for transports that have them.
 	header func(name string) (string, bool)
 	// flight outlives the request, for a client that answers questions with another request. It
 	// is nil if the client cannot be asked.
 	flight *flight
-	passed passage // for the record of calls
+	passed passage         // for the record of calls
+	native tool.NativeCall // of the call that is relayed
 	// For telemetry: whether the request came over HTTP, and the trace that its headers name.
 	overHTTP bool
 	ambient  telemetry.Context
@@ -92,7 +95,15 @@ func (x *exchange) Notify(method string, params []byte) {
 		x.flight.notify(msg)
 		return
 	}
-	_ = x.notify(msg) // the context ends if the client goes away
+	_ = x.tell(msg) // the context ends if the client goes away
+}
+
+// tell sends a message on the request's own stream, before the result.
+func (x *exchange) tell(msg []byte) error {
+	if x.stream != nil {
+		return x.stream.send(msg)
+	}
+	return x.notify(msg)
 }
 
 // Ask implements [relay.Peer].
@@ -122,7 +133,7 @@ func (x *exchange) Ask(ctx context.Context, method string, params []byte) (relay
 		defer cancel()
 		defer context.AfterFunc(x.ctx, cancel)()
 	}
-	return x.c.ask(ctx, x.notify, method, params)
+	return x.c.ask(ctx, x.tell, method, params)
 }
 
 // maxAsked bounds the questions that wait for one client.

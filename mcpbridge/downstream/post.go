@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"sync"
 
+	"github.com/yaya-ai/yaya/internal/callctx"
 	"github.com/yaya-ai/yaya/internal/intake"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 	"github.com/yaya-ai/yaya/internal/telemetry"
@@ -86,7 +87,7 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, who tool.Caller, o
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
-	reuse = s.serve(w, r, in, &exchange{c: c, profile: p, caller: who, origin: origin, msg: &in.msg, held: &in.held, modern: modern})
+	reuse = s.serve(w, r, in, &post{request: request{exchange: exchange{c: c, profile: p, caller: who, origin: origin, msg: &in.msg, held: &in.held, modern: modern}}})
 }
 
 // unread refuses a request whose body cannot be read.
@@ -107,39 +108,56 @@ func tooLong(limit int) string {
 	return fmt.Sprintf("the message is larger than %d MiB; raise the setting servers.max_message_bytes if necessary", limit>>20)
 }
 
+// post is the request of a POST.
+type post struct {
+	request
+	stream responseStream
+	watch  callctx.Hook // for a legacy client that goes away
+}
+
+// begin makes the request's context, and reports false if its id is in use.
+func (p *post) begin(ctx context.Context) bool {
+	if p.modern { // its client is made for this request alone
+		p.Begin(ctx)
+		return true
+	}
+	p.BeginDetached(ctx)
+	return p.c.begin(&p.running, p.msg.ID)
+}
+
+// ContextEnded implements [callctx.Watcher]: a legacy client has lost its connection. A client that
+// loses its stream may resume it; without any event, it has nothing to resume.
+func (p *post) ContextEnded() {
+	p.stream.mu.Lock()
+	rec, conn := p.stream.record, p.stream.conn
+	p.stream.mu.Unlock()
+	if rec == nil {
+		p.finish(errNoAnswer)
+		return
+	}
+	rec.away(conn, func() { p.finish(errNoAnswer) })
+}
+
 // serve runs a request and writes its response: plain JSON, or a stream from the first message
 // before the result. It reports whether the request's memory can be reused.
-func (s *Server) serve(w http.ResponseWriter, r *http.Request, in *incoming, x *exchange) (reuse bool) {
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, in *incoming, p *post) (reuse bool) {
+	x, rs := &p.exchange, &p.stream
 	c, modern := x.c, x.modern
 	c.enter()
 	defer c.leave()
-	rs := &responseStream{w: w}
-	base := r.Context()
-	if !modern {
-		rs.resumable, rs.request = c, in.msg.ID
-		base = context.WithoutCancel(base)
-	}
-	ctx, done, ok := c.begin(base, string(in.msg.ID))
-	if !ok {
+	rs.w = w
+	defer p.finish(nil)
+	if !p.begin(r.Context()) {
 		refuse(w, http.StatusBadRequest, in.msg.ID, jsonrpc.CodeInvalidRequest, "a request with this id is running")
 		return false
 	}
-	defer done(nil)
 	if !modern {
-		// A legacy client that loses its stream may resume it; without any event, it has
-		// nothing to resume.
-		defer context.AfterFunc(r.Context(), func() {
-			rs.mu.Lock()
-			rec, conn := rs.record, rs.conn
-			rs.mu.Unlock()
-			if rec == nil {
-				done(errNoAnswer)
-				return
-			}
-			rec.away(conn, func() { done(errNoAnswer) })
-		})()
+		rs.resumable, rs.request = c, in.msg.ID
+		p.watch.Attach(r.Context(), p)
+		defer p.watch.Detach()
 	}
-	x.ctx, x.notify = ctx, rs.send
+	ctx := context.Context(&p.Context)
+	x.ctx, x.stream = ctx, rs
 	if s.cfg.Telemetry != nil {
 		x.overHTTP = true
 		if parent := r.Header.Get("traceparent"); parent != "" {

@@ -74,8 +74,12 @@ func (m *Incoming) Release() {
 func ReadMessages(in io.Reader, limit int, f func(Incoming)) error {
 	br := bufio.NewReaderSize(in, 64<<10)
 	held := new(atomic.Int64)
+	last := 0 // size of the last line that one read did not bring: many are as long as the one before
 	for {
-		m, head, err := readMessage(br, limit)
+		m, head, err := readMessage(br, limit, last)
+		if len(m.Data) > br.Size() {
+			last = len(m.Data) + 1
+		}
 		switch {
 		case m.Err != nil:
 			m.ID, _ = jsonrpc.Glimpse(head, m.Data)
@@ -113,7 +117,7 @@ func (m *Incoming) counted(held *atomic.Int64) Incoming {
 }
 
 // readMessage reads one line. For a skipped line, it returns the head, and the tail as data.
-func readMessage(br *bufio.Reader, limit int) (m Incoming, head []byte, err error) {
+func readMessage(br *bufio.Reader, limit, last int) (m Incoming, head []byte, err error) {
 	var line []byte
 	for {
 		chunk, err := br.ReadSlice('\n')
@@ -125,8 +129,8 @@ func readMessage(br *bufio.Reader, limit int) (m Incoming, head []byte, err erro
 			head = bytes.Clone(line[:min(len(line), glimpsed)])
 			line = append(bytes.Clone(line[max(0, len(line)-glimpsed):]), chunk...)
 		default:
-			if need := len(line) + len(chunk); need > cap(line) && len(line) > 0 {
-				line = slices.Grow(line, min(max(8*len(line), need), limit)-len(line))
+			if need := len(line) + len(chunk); need > cap(line) && (len(line) > 0 || err != nil) {
+				line = slices.Grow(line, min(max(2*need, min(last, 8*need)), limit)-len(line))
 			}
 			line = append(line, chunk...)
 		}

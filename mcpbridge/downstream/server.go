@@ -181,9 +181,9 @@ type client struct {
 	info     []byte // its description of itself, raw; nil if none
 	version  string // negotiated, legacy only
 	last     time.Time
-	busy     int // requests and streams
-	inflight map[string]context.CancelCauseFunc
-	get      *stream // the current GET stream
+	busy     int                 // requests and streams
+	inflight map[uint64]*running // by the hash of their ids; nil before the first
+	get      *stream             // the current GET stream
 
 	// Legacy only.
 	caps       jsonrpc.Object
@@ -197,7 +197,7 @@ type client struct {
 }
 
 func newClient(owner, session string, p *profile) *client {
-	return &client{owner: owner, session: session, profile: p, last: time.Now(), inflight: map[string]context.CancelCauseFunc{}, asks: map[int64]pendingAsk{}, subscribed: map[string]bool{}}
+	return &client{owner: owner, session: session, profile: p, last: time.Now(), asks: map[int64]pendingAsk{}, subscribed: map[string]bool{}}
 }
 
 // modernClient returns the client of a stateless request. Its kernel session derives from the
@@ -212,19 +212,16 @@ func modernClient(owner string, meta requestMeta, p *profile) *client {
 		all = append(all, part...)
 	}
 	sum := sha256.Sum256(all)
-	c := newClient(owner, "mcp_"+hex.EncodeToString(sum[:12]), p)
-	c.info = meta.clientInfo // the request's memory, while the request owns it
-	return c
+	// It asks no questions outside a flight, and has no subscriptions.
+	return &client{owner: owner, session: "mcp_" + hex.EncodeToString(sum[:12]), profile: p, last: time.Now(), info: meta.clientInfo} // the request's memory, while the request owns it
 }
 
 var errSessionEnded = errors.New("the session has ended")
 
 // ended cancels the requests of a client, which is gone or loses its session, with a cause.
 func (s *Server) ended(c *client, cause error) {
+	c.cancelAll(cause)
 	c.mu.Lock()
-	for _, cancel := range c.inflight {
-		cancel(cause)
-	}
 	if c.get != nil {
 		c.get.end()
 	}

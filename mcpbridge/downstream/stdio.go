@@ -29,6 +29,7 @@ type stdioConn struct {
 	c     *client
 	who   tool.Caller
 	lw    *lines
+	send  func([]byte) error // of lw
 	work  sync.WaitGroup
 	slots chan struct{} // a place for each request that runs
 }
@@ -55,8 +56,9 @@ func (s *Server) ServeStdio(ctx context.Context, who tool.Caller, in io.Reader, 
 	defer cancel()
 	sc := &stdioConn{
 		s: s, c: newClient(who.Principal, "mcp_"+rand.Text(), p), who: who,
-		lw: &lines{w: out, broken: cancel}, slots: make(chan struct{}, maxConcurrent),
+		lw: newLines(out, cancel), slots: make(chan struct{}, maxConcurrent),
 	}
+	sc.send = sc.lw.write
 	defer s.ended(sc.c, errSessionEnded)
 	defer sc.pushChanges(ctx)()
 
@@ -118,42 +120,52 @@ func (sc *stdioConn) take(ctx context.Context, in Incoming) {
 		s.oneWay(c, c.profile, sc.who, msg)
 		return
 	}
-	x := &exchange{c: c, profile: c.profile, caller: sc.who, origin: tool.OriginMCP, msg: msg, notify: lw.write, caps: c.capabilities()}
-	if e := s.eraOf(x); e != nil {
+	q := &lineRequest{sc: sc, in: in, request: request{exchange: exchange{c: c, profile: c.profile, caller: sc.who, origin: tool.OriginMCP, msg: msg, notify: sc.send, caps: c.capabilities()}}}
+	if e := s.eraOf(&q.exchange); e != nil {
 		_ = lw.write(jsonrpc.AppendError(nil, msg.ID, e))
 		return
 	}
-	rctx, finish, ok := c.begin(ctx, string(msg.ID))
-	if !ok {
+	q.Begin(ctx)
+	if !c.begin(&q.running, msg.ID) {
+		q.finish(nil)
 		_ = lw.write(jsonrpc.AppendError(nil, msg.ID, fail(jsonrpc.CodeInvalidRequest, "a request with this id is running")))
 		return
 	}
 	select {
 	case sc.slots <- struct{}{}:
 	default:
-		finish(nil)
+		q.finish(nil)
 		_ = lw.write(jsonrpc.AppendError(nil, msg.ID, fail(jsonrpc.CodeInternal, "more than %d requests are running", maxConcurrent)))
 		return
 	}
-	x.ctx = rctx
+	q.ctx = &q.Context
 	done = func() {} // the request owns it
-	run := func() {
-		defer in.Release()
-		defer func() { <-sc.slots }()
-		defer finish(nil)
-		if msg.Method != "initialize" && in.await(rctx) != nil {
-			return // the client has cancelled the request, or is gone
-		}
-		if out := s.answer(rctx, nil, x); out != nil {
-			_ = lw.writeParts(out) // a broken pipe ends the whole connection
-		}
-		x.buf.Release()
-	}
 	if msg.Method == "initialize" {
-		run() // nothing overtakes the handshake
+		q.run() // nothing overtakes the handshake
 		return
 	}
-	sc.work.Go(run)
+	sc.work.Go(q.run)
+}
+
+// lineRequest is the request of a line.
+type lineRequest struct {
+	request
+	sc *stdioConn
+	in Incoming
+}
+
+// run runs a request that has a slot, and writes its response.
+func (q *lineRequest) run() {
+	defer q.in.Release()
+	defer func() { <-q.sc.slots }()
+	defer q.finish(nil)
+	if q.msg.Method != "initialize" && q.in.await(q.ctx) != nil {
+		return // the client has cancelled the request, or is gone
+	}
+	if out := q.sc.s.answer(q.ctx, nil, &q.exchange); out != nil {
+		_ = q.sc.lw.writeParts(out) // a broken pipe ends the whole connection
+	}
+	q.buf.Release()
 }
 
 // eraOf determines the era of a request on a connection that may carry both eras.
@@ -201,34 +213,95 @@ func (sc *stdioConn) pushChanges(ctx context.Context) (stop func()) {
 	}
 }
 
-// lines writes messages, one per line and one at a time.
+// together is how many bytes of messages one write takes.
+const together = 64 << 10
+
+// lines writes messages, one per line and one at a time. Messages that come during a write go out
+// with the next one, which the same caller makes.
 type lines struct {
-	mu     sync.Mutex
-	w      io.Writer
-	err    error
-	broken func()
+	mu      sync.Mutex
+	w       io.Writer
+	err     error
+	broken  func()
+	writing bool
+	free    sync.Cond // of mu: nobody writes, or there is room
+	next    []byte    // lines for the next write
+	spare   []byte    // memory for those after it
+}
+
+func newLines(w io.Writer, broken func()) *lines {
+	l := &lines{w: w, broken: broken}
+	l.free.L = &l.mu
+	return l
 }
 
 func (l *lines) write(msg []byte) error { return l.writeParts(parts{msg}) }
 
+// writeParts returns when the message is written, or when somebody else is about to write it:
+// its failure ends the connection.
 func (l *lines) writeParts(msg parts) error {
 	msg = msg.line()
-	if len(msg) == 1 && len(msg[0]) < piece {
-		msg = parts{append(msg[0][:len(msg[0]):len(msg[0])], '\n')} // in one write
-	} else {
-		msg = append(slices.Clip(msg), []byte{'\n'})
-	}
+	small := msg.size() < together
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, b := range msg {
-		if l.err != nil {
-			break
+	for l.writing && l.err == nil && (!small || len(l.next)+msg.size() >= together) {
+		l.free.Wait()
+	}
+	if l.err != nil {
+		return l.err
+	}
+	if small {
+		for _, b := range msg {
+			l.next = append(l.next, b...)
 		}
-		if _, l.err = l.w.Write(b); l.err != nil {
-			l.broken()
+		l.next = append(l.next, '\n')
+		if l.writing {
+			return nil
 		}
 	}
+	l.writing = true
+	defer func() {
+		l.writing = false
+		l.free.Broadcast()
+	}()
+	if !small {
+		l.putLarge(msg)
+	}
+	for len(l.next) > 0 && l.err == nil {
+		now := l.next
+		l.next, l.spare = l.spare[:0], nil
+		l.free.Broadcast()
+		l.put(now)
+		l.spare = now[:0]
+	}
 	return l.err
+}
+
+// putLarge writes a message that is not copied for it.
+func (l *lines) putLarge(msg parts) {
+	last := msg[len(msg)-1]
+	for _, b := range msg[:len(msg)-1] {
+		l.put(b)
+	}
+	if len(last) >= together {
+		l.put(last)
+		last = nil
+	}
+	l.put(append(slices.Clip(last), '\n'))
+}
+
+// put writes, without mu, which is held before and after.
+func (l *lines) put(b []byte) {
+	if l.err != nil {
+		return
+	}
+	l.mu.Unlock()
+	_, err := l.w.Write(b)
+	l.mu.Lock()
+	if err != nil && l.err == nil {
+		l.err = err
+		l.broken()
+	}
 }
 
 func (l *lines) failure() error {

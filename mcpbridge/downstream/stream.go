@@ -345,11 +345,11 @@ func (s *Server) listen(ctx context.Context, x *exchange) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := x.notify(jsonrpc.AppendRequest(nil, nil, "notifications/subscriptions/acknowledged", ack)); err != nil {
+	if err := x.tell(jsonrpc.AppendRequest(nil, nil, "notifications/subscriptions/acknowledged", ack)); err != nil {
 		return nil, errNoAnswer
 	}
 	if granted.Tools || granted.Prompts || granted.Resources || len(granted.URIs) > 0 {
-		if err := st.deliver(ctx, s.life, x.notify); err != nil {
+		if err := st.deliver(ctx, s.life, x.tell); err != nil {
 			return nil, errors.Join(errNoAnswer, err)
 		}
 	}

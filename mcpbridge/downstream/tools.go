@@ -158,7 +158,8 @@ func (x *exchange) unknownTool(name string) ([]byte, error) {
 
 // callTool serves tools/call.
 func (s *Server) callTool(ctx context.Context, x *exchange) ([]byte, error) {
-	name, ok := x.msg.Params.String("name")
+	snap := s.cfg.Registry.Snapshot()
+	name, ok := toolName(snap, x.msg.Params.Get("name"))
 	if !ok {
 		return nil, fail(jsonrpc.CodeInvalidParams, "tools/call needs a name")
 	}
@@ -169,7 +170,6 @@ func (s *Server) callTool(ctx context.Context, x *exchange) ([]byte, error) {
 	if x.profile.Search {
 		return s.bySearch(ctx, x, name, args)
 	}
-	snap := s.cfg.Registry.Snapshot()
 	if !x.known(snap, name) {
 		// Its server may be in its first start, or the client may have its list from before a
 		// restart of yaya.
@@ -192,17 +192,27 @@ func (s *Server) callTool(ctx context.Context, x *exchange) ([]byte, error) {
 	return s.relayCall(ctx, x, snap, name, x.msg.Params)
 }
 
+// toolName returns the name in a raw string; most need no memory.
+func toolName(snap *tool.Snapshot, raw []byte) (string, bool) {
+	if len(raw) > 2 && raw[0] == '"' && bytes.IndexByte(raw, '\\') < 0 {
+		return snap.Name(raw[1 : len(raw)-1]), true
+	}
+	return jsonrpc.AsString(raw)
+}
+
 // relayCall relays one call through the dispatcher.
 func (s *Server) relayCall(ctx context.Context, x *exchange, snap *tool.Snapshot, name string, params jsonrpc.Object) ([]byte, error) {
+	x.native = tool.NativeCall{Protocol: "mcp", Params: params, Peer: x}
+	var id [24]byte
 	call := tool.Call{
-		ID:   "call_" + strconv.FormatUint(x.c.calls.Add(1), 36),
+		ID:   string(strconv.AppendUint(append(id[:0], "call_"...), x.c.calls.Add(1), 36)),
 		Name: name, Args: params.Get("arguments"), SessionID: x.c.session, Origin: x.origin, Caller: x.caller,
-		Native: &tool.NativeCall{Protocol: "mcp", Params: params, Peer: x},
+		Native: &x.native,
 	}
 	if token := progressToken(params); token != nil {
 		call.Progress = func(p tool.Progress) {
 			if msg, err := progressNote(token, p); err == nil {
-				_ = x.notify(msg) // ctx ends if the client goes away
+				_ = x.tell(msg) // ctx ends if the client goes away
 			}
 		}
 	}

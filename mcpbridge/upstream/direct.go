@@ -15,6 +15,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/yaya-ai/yaya/internal/callctx"
 )
 
 // Bounds of direct connections.
@@ -23,6 +25,7 @@ const (
 	idleKept      = 60 * time.Second
 	maxHeaderRead = 64 << 10
 	directBuffer  = 16 << 10
+	maxCarried    = 1024 // origins whose answers are kept
 )
 
 // direct is an [http.RoundTripper] for POST over plain HTTP/1.1, the hot path of the relay to a
@@ -33,9 +36,13 @@ const (
 type direct struct {
 	next *http.Transport
 
-	mu   sync.Mutex
-	idle map[string][]*directConn
+	mu      sync.Mutex
+	idle    map[string][]*directConn
+	carried map[origin]bool // answers of carries
 }
+
+// origin decides which proxy a request takes.
+type origin struct{ scheme, host string }
 
 // directConn is one connection. Its reader is bounded while headers are read.
 type directConn struct {
@@ -47,13 +54,17 @@ type directConn struct {
 	out   []byte
 	since time.Time // idle since
 
-	// Of alive.
-	raw  syscall.RawConn // nil if it cannot tell
-	look func(fd uintptr) bool
-	open bool
+	raw   syscall.RawConn // nil if there is none
+	watch callctx.Hook    // on the context of the request
+
+	// Of alive, and of send.
+	look, turn func(fd uintptr) bool
+	open       bool
+	stage      stage
+	wrote      int
+	failed     error
 
 	// Of the last plain answer.
-	body           plainBody
 	header         http.Header
 	media, session string // in it
 }
@@ -78,26 +89,33 @@ func (d *direct) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !ok || httptrace.ContextClientTrace(ctx) != nil { // next reports on its connections
 		return d.next.RoundTrip(req)
 	}
-	c, err := d.take(ctx, req)
-	if err != nil {
-		return nil, err
-	}
-	// The end of the context interrupts the connection.
-	stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
-	resp, err := c.exchange(req, body.data)
-	if err != nil {
-		stop()
-		_ = c.Close()
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
+	for {
+		c, fresh, err := d.take(ctx, req)
+		if err != nil {
+			return nil, err
 		}
-		return nil, err
+		// The end of the context interrupts the connection.
+		c.watch.Attach(ctx, c)
+		resp, err := c.exchange(req, body.data, fresh)
+		if err == nil {
+			return resp, nil
+		}
+		c.watch.Detach()
+		_ = c.Close()
+		switch {
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case !errors.Is(err, errStale):
+			return nil, err
+		}
 	}
-	resp.Body = &directBody{ReadCloser: resp.Body, c: c, stop: stop, keep: !resp.Close}
-	return resp, nil
 }
 
-// carries reports whether this transport's own connections carry requests to u.
+// ContextEnded implements [callctx.Watcher].
+func (c *directConn) ContextEnded() { _ = c.SetDeadline(time.Unix(1, 0)) }
+
+// carries reports whether this transport's own connections carry requests to u. The answer is
+// kept for the few origins that there are.
 func (d *direct) carries(u *url.URL) bool {
 	if u.Scheme != "http" || u.User != nil {
 		return false
@@ -105,12 +123,30 @@ func (d *direct) carries(u *url.URL) bool {
 	if d.next.Proxy == nil {
 		return true
 	}
+	at := origin{u.Scheme, u.Host}
+	d.mu.Lock()
+	ok, known := d.carried[at]
+	d.mu.Unlock()
+	if known {
+		return ok
+	}
 	proxy, err := d.next.Proxy(&http.Request{URL: u})
-	return proxy == nil && err == nil
+	ok = proxy == nil && err == nil
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.carried == nil || len(d.carried) >= maxCarried {
+		d.carried = map[origin]bool{}
+	}
+	d.carried[at] = ok
+	return ok
 }
 
-// take returns a connection that appears to be open.
-func (d *direct) take(ctx context.Context, req *http.Request) (*directConn, error) {
+// errStale says that the other end has closed a connection, or sent what nobody requested,
+// before anything was sent on it.
+var errStale = errors.New("the connection is no longer usable")
+
+// take returns an idle connection, or a fresh one.
+func (d *direct) take(ctx context.Context, req *http.Request) (_ *directConn, fresh bool, _ error) {
 	host := req.URL.Host
 	for {
 		d.mu.Lock()
@@ -122,8 +158,8 @@ func (d *direct) take(ctx context.Context, req *http.Request) (*directConn, erro
 		c := list[len(list)-1]
 		d.idle[host] = list[:len(list)-1]
 		d.mu.Unlock()
-		if time.Since(c.since) < idleKept && c.alive() {
-			return c, nil
+		if time.Since(c.since) < idleKept {
+			return c, false, nil
 		}
 		_ = c.Close()
 	}
@@ -133,22 +169,16 @@ func (d *direct) take(ctx context.Context, req *http.Request) (*directConn, erro
 	}
 	nc, err := d.next.DialContext(ctx, "tcp", addr)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	c := &directConn{Conn: nc, owner: d, host: host}
 	c.r = bufio.NewReaderSize(c, directBuffer)
-	c.watch()
-	return c, nil
+	c.prepare()
+	return c, true, nil
 }
 
-// alive reports whether the other end has neither closed the connection nor sent unrequested
-// data.
-func (c *directConn) alive() bool {
-	return c.raw != nil && c.raw.Read(c.look) == nil && c.open
-}
-
-// watch prepares alive, which takes no memory then.
-func (c *directConn) watch() {
+// prepare makes the functions of alive and send, which take no memory then.
+func (c *directConn) prepare() {
 	sc, ok := c.Conn.(syscall.Conn)
 	if !ok {
 		return
@@ -157,16 +187,85 @@ func (c *directConn) watch() {
 	if err != nil {
 		return
 	}
+	c.raw, c.look, c.turn = raw, c.peek, c.step
+}
+
+// alive reports whether the other end has neither closed the connection nor sent unrequested
+// data.
+func (c *directConn) alive() bool {
+	return c.raw != nil && c.raw.Read(c.look) == nil && c.open
+}
+
+// peek looks at the descriptor, for alive.
+func (c *directConn) peek(fd uintptr) bool {
 	var b [1]byte
-	c.raw, c.look = raw, func(fd uintptr) bool {
-		_, _, e := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT) //nolint:gosec // a descriptor fits
-		c.open = errors.Is(e, syscall.EAGAIN)
+	_, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT) //nolint:gosec // a descriptor fits
+	c.open = errors.Is(err, syscall.EAGAIN)
+	return true
+}
+
+// stage is how far send has come.
+type stage int
+
+const (
+	toLook stage = iota // whether the connection is alive
+	toWrite
+	toRead
+)
+
+// send writes the head, with the body if it is small, and waits until there is something to
+// read: a read at once would find nothing.
+func (c *directConn) send(fresh bool) error {
+	c.stage, c.wrote, c.failed, c.open = toLook, 0, nil, true
+	if fresh {
+		c.stage = toWrite
+	}
+	err := c.raw.Read(c.turn)
+	switch {
+	case !c.open, c.stage == toLook:
+		return errStale
+	case c.failed != nil:
+		return c.failed
+	case c.stage == toWrite:
+		return err
+	case c.wrote < len(c.out):
+		_, err = c.Write(c.out[c.wrote:])
+		return err
+	}
+	return nil // what ended the waiting ends the read, too, which says more
+}
+
+// step works on the descriptor, for send. It returns true when it does not wait for input. The
+// system reports input that has arrived since the first step began.
+func (c *directConn) step(fd uintptr) bool {
+	switch c.stage {
+	case toRead:
 		return true
+	case toLook:
+		if c.peek(fd); !c.open {
+			return true
+		}
+	case toWrite:
+	}
+	c.stage = toRead
+	for {
+		n, err := syscall.Write(int(fd), c.out) //nolint:gosec // a descriptor fits
+		switch {
+		case errors.Is(err, syscall.EINTR):
+			continue
+		case errors.Is(err, syscall.EAGAIN):
+			return true
+		case err != nil:
+			c.failed = err
+			return true
+		}
+		c.wrote = n
+		return n < len(c.out)
 	}
 }
 
 // exchange writes the request and reads the head of the answer.
-func (c *directConn) exchange(req *http.Request, body []byte) (*http.Response, error) {
+func (c *directConn) exchange(req *http.Request, body []byte, fresh bool) (*http.Response, error) {
 	b := c.out[:0]
 	b = append(b, "POST "...)
 	b = append(b, req.URL.RequestURI()...)
@@ -189,9 +288,12 @@ func (c *directConn) exchange(req *http.Request, body []byte) (*http.Response, e
 	}
 	c.out = b
 	var err error
-	if body == nil {
-		_, err = c.Write(b)
-	} else {
+	switch {
+	case body == nil && c.raw != nil:
+		err = c.send(fresh)
+	case !fresh && !c.alive():
+		err = errStale
+	default:
 		bufs := net.Buffers{b, body}
 		_, err = bufs.WriteTo(c.Conn)
 	}
@@ -214,6 +316,7 @@ func (c *directConn) exchange(req *http.Request, body []byte) (*http.Response, e
 		}
 		if resp.StatusCode/100 != 1 {
 			c.left = math.MaxInt64
+			resp.Body = &directBody{ReadCloser: resp.Body, c: c, keep: !resp.Close}
 			return resp, nil
 		}
 	}
@@ -235,7 +338,6 @@ func validHeader(name, value string) bool {
 type directBody struct {
 	io.ReadCloser
 	c    *directConn
-	stop func() bool
 	keep bool
 	eof  bool
 	over bool
@@ -265,7 +367,7 @@ func (b *directBody) Close() error {
 		}
 	}
 	// Once the context has ended, the connection's deadline is in the past.
-	if !b.stop() || !b.keep || !b.eof || b.c.r.Buffered() > 0 {
+	if !b.c.watch.Detach() || !b.keep || !b.eof || b.c.r.Buffered() > 0 {
 		return b.c.Close()
 	}
 	b.c.owner.put(b.c)

@@ -42,11 +42,12 @@ func (p *Provider) exchange(ctx context.Context, client string, o outgoing, type
 			breaker.settle(ctx, err)
 		}
 	}()
-	s, leave, err := p.session(ctx, client, o.by, o.peer)
+	lease, err := p.session(ctx, client, o.by, o.peer)
 	if err != nil {
 		return reply{}, err
 	}
-	defer leave()
+	defer lease.end()
+	s := lease.session
 	place, err := s.gate.enter(ctx, partyOf(o, client))
 	if err != nil {
 		s.gate.holdBack(ctx, err)

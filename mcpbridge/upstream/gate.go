@@ -174,9 +174,10 @@ func (g *gate) of(who party) *queue {
 	for _, key := range [...]string{who.principal, who.name, who.session} {
 		next := q.below[key]
 		if next == nil {
-			next = new(queue)
 			if n := len(g.spare); n > 0 {
 				next, g.spare = g.spare[n-1], g.spare[:n-1]
+			} else {
+				next = new(queue)
 			}
 			next.above, next.key = q, key
 			if q.below == nil {

@@ -21,7 +21,6 @@ import (
 
 	"github.com/yaya-ai/yaya/feature"
 	"github.com/yaya-ai/yaya/internal/cut"
-	"github.com/yaya-ai/yaya/internal/jsonrpc"
 	"github.com/yaya-ai/yaya/internal/tlswords"
 	"github.com/yaya-ai/yaya/internal/workgroup"
 )
@@ -202,9 +201,14 @@ type rawBody struct {
 }
 
 func newRawBody(data []byte) *rawBody {
-	b := &rawBody{data: data}
-	b.Reset(data)
+	b := new(rawBody)
+	b.set(data)
 	return b
+}
+
+func (b *rawBody) set(data []byte) {
+	b.data = data
+	b.Reset(data)
 }
 
 // Close implements [io.Closer].
@@ -257,14 +261,16 @@ var (
 	contentJSON = []string{"application/json"}
 )
 
-func (t *httpTransport) post(ctx context.Context, to *url.URL, body []byte, extra http.Header) (*http.Response, error) {
+// post sends a message, whose body is put into room.
+func (t *httpTransport) post(ctx context.Context, to *url.URL, body []byte, extra http.Header, room *rawBody) (*http.Response, error) {
 	header := t.ofPosts()
 	if len(extra) > 0 {
 		header = maps.Clone(header)
 		maps.Copy(header, extra)
 	}
 	req := newRequest(ctx, http.MethodPost, to, header)
-	req.ContentLength, req.Body = int64(len(body)), newRawBody(body)
+	room.set(body)
+	req.ContentLength, req.Body = int64(len(body)), room
 	req.GetBody = func() (io.ReadCloser, error) { return newRawBody(body), nil }
 	resp, err := t.client.Transport.RoundTrip(req)
 	if err == nil && resp.StatusCode/100 == 3 {
@@ -297,11 +303,15 @@ func (t *httpTransport) classify(ctx context.Context, err error) error {
 }
 
 func (t *httpTransport) roundTrip(ctx context.Context, req *request) (_ reply, err error) {
-	defer t.in.recovered(&err)
+	defer func() {
+		if v := recover(); v != nil {
+			err = t.in.panicked(v)
+		}
+	}()
 	if err := t.failed(); err != nil {
 		return reply{}, notSent(err)
 	}
-	resp, err := t.post(ctx, t.url, req.body, req.header)
+	resp, err := t.post(ctx, t.url, req.body, req.header, &req.raw)
 	if err != nil {
 		return reply{}, err
 	}
@@ -342,7 +352,7 @@ func (t *httpTransport) readJSON(ctx context.Context, resp *http.Response, req *
 		}
 		return reply{}, err
 	}
-	var msg jsonrpc.Message
+	msg := &req.msg
 	data := t.in.conceal(buf.B)
 	if err := msg.Parse(data); err != nil {
 		defer buf.Release()
@@ -351,7 +361,7 @@ func (t *httpTransport) readJSON(ctx context.Context, resp *http.Response, req *
 		}
 		return reply{}, malformed(err)
 	}
-	ours := msg.IsResponse() && string(msg.ID) == strconv.FormatInt(req.id, 10)
+	ours := msg.IsResponse() && req.has(msg.ID)
 	switch {
 	case ours && (resp.StatusCode == http.StatusOK || msg.Err != nil):
 		return reply{msg.Result, msg.Err, buf}, nil
@@ -405,7 +415,7 @@ func (t *httpTransport) answer(msg []byte) {
 // offer implements [transport]: what belongs to a request comes on its own
 // stream.
 func (t *httpTransport) send(ctx context.Context, msg []byte) error {
-	resp, err := t.post(ctx, t.url, msg, nil)
+	resp, err := t.post(ctx, t.url, msg, nil, new(rawBody))
 	if err != nil {
 		return err
 	}

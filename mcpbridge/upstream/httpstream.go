@@ -209,7 +209,11 @@ func (t *httpTransport) listen() <-chan struct{} {
 			var retry time.Duration
 			var stop bool
 			panicked := func() (err error) {
-				defer t.in.recovered(&err)
+				defer func() {
+					if v := recover(); v != nil {
+						err = t.in.panicked(v)
+					}
+				}()
 				retry, stop = t.listenOnce(&lastID, answered)
 				return nil
 			}()

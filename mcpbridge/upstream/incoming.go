@@ -24,9 +24,8 @@ type incoming interface {
 	// unread handles input that is not a message, or that answers no request. The bytes are
 	// invalid after it returns.
 	unread(line []byte, why error)
-	// recovered is deferred around the handling of server messages: it turns a panic into an
-	// error.
-	recovered(err *error)
+	// panicked returns the error of a panic in the handling of a server's messages, and reports it.
+	panicked(v any) error
 	// conceal returns a message without secrets, in the same memory. It is called for
 	// each message before anything in it is looked at.
 	conceal(msg []byte) []byte
@@ -108,20 +107,17 @@ func (s *session) unread(line []byte, why error) {
 	}
 }
 
-// recovered implements [incoming]. It is the last resort: a message that triggers a bug of ours
+// panicked implements [incoming]. It is the last resort: a message that triggers a bug of ours
 // ends only its own connection.
-func (s *session) recovered(err *error) {
-	v := recover()
-	if v == nil {
-		return
-	}
-	*err = fmt.Errorf("panic while handling a message of the server: %v", v)
+func (s *session) panicked(v any) error {
+	err := fmt.Errorf("panic while handling a message of the server: %v", v)
 	if s.p.cfg.Log != nil {
-		s.p.cfg.Log("yaya", "error", (*err).Error())
+		s.p.cfg.Log("yaya", "error", err.Error())
 		for line := range strings.Lines(string(debug.Stack())) { // each line is cut separately
 			s.p.cfg.Log("yaya", "error", line)
 		}
 	}
+	return err
 }
 
 // wroteOddly adds to the error of a start the server's output that is not MCP.

@@ -92,7 +92,11 @@ func dialSSE(ctx context.Context, rt http.RoundTripper, rawURL string, headers m
 // read reads events until an error, which it returns; it never returns nil. ctx bounds waiting
 // for room.
 func (t *sseTransport) read(ctx context.Context, r *sse.Reader, fill *filler) (err error) {
-	defer t.in.recovered(&err)
+	defer func() {
+		if v := recover(); v != nil {
+			err = t.in.panicked(v)
+		}
+	}()
 	for err == nil {
 		var ev sse.Event
 		ev, err = r.Next()
@@ -160,7 +164,7 @@ func (t *sseTransport) roundTrip(ctx context.Context, req *request) (reply, erro
 func (t *sseTransport) send(ctx context.Context, msg []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	resp, err := t.http.post(ctx, t.end, msg, nil)
+	resp, err := t.http.post(ctx, t.end, msg, nil, new(rawBody))
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/yaya-ai/yaya/internal/callctx"
 )
 
 // errCallTimeout is wrapped by every error of an expired limit.
@@ -37,11 +39,12 @@ func (e *expiredError) Unwrap() error { return errCallTimeout }
 type times struct {
 	silent, whole               time.Duration
 	silentSetting, wholeSetting string
+	alarms                      *callctx.Alarms // nil for alarms of its own
 }
 
 // times returns the limits of a call to the server.
 func (p *Provider) times() times {
-	t := times{silent: cmp.Or(p.cfg.Server.CallTimeout, callTimeout), whole: p.cfg.Server.CallMax, silentSetting: "tool_timeout_sec in its configuration", wholeSetting: "tool_max_sec in its configuration"}
+	t := times{silent: cmp.Or(p.cfg.Server.CallTimeout, callTimeout), whole: p.cfg.Server.CallMax, silentSetting: "tool_timeout_sec in its configuration", wholeSetting: "tool_max_sec in its configuration", alarms: &p.alarms}
 	if t.whole == 0 {
 		t.whole, t.wholeSetting = time.Duration(p.limits().Seconds)*time.Second, "the setting servers.tool_max_sec"
 	}
@@ -52,51 +55,75 @@ func (p *Provider) times() times {
 // [expiredError]. Its clock stands still while a person has to answer, or while another server
 // is asked for authorization.
 type limit struct {
-	context.Context // a base context: a limit is a context itself
+	callctx.Context
 	times
-
-	cancel context.CancelCauseFunc
 
 	mu     sync.Mutex
 	begun  time.Time // moved by all pauses
 	seen   time.Time // the last sign of life
-	timer  *time.Timer
+	due    time.Time
+	alarm  callctx.Alarm // set for due, or for an earlier time
+	missed bool          // it rang during a pause
 	paused int
 	since  time.Time // begin of the pause
 }
 
 func newLimit(ctx context.Context, t times) *limit {
-	now := time.Now()
-	l := &limit{times: t, begun: now, seen: now}
-	l.Context, l.cancel = context.WithCancelCause(ctx)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.timer = time.AfterFunc(l.left(), l.expire)
+	l := new(limit)
+	l.start(ctx, t)
 	return l
 }
 
-// left returns the time until the next limit; the caller holds mu.
-func (l *limit) left() time.Duration {
-	if l.whole > 0 {
-		return min(l.silent, time.Until(l.begun.Add(l.whole)))
+func (l *limit) start(ctx context.Context, t times) {
+	if t.alarms == nil {
+		t.alarms = new(callctx.Alarms)
 	}
-	return l.silent
-}
-
-func (l *limit) expire() {
+	now := time.Now()
+	l.times, l.begun, l.seen = t, now, now
+	l.Begin(ctx)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.paused > 0 {
-		return // a pause began at the same moment
+	l.run(now)
+	l.alarms.Set(&l.alarm, l.due, l)
+}
+
+// run makes the next limit due; the caller holds mu.
+func (l *limit) run(now time.Time) {
+	l.due = now.Add(l.silent)
+	if l.whole > 0 && l.begun.Add(l.whole).Before(l.due) {
+		l.due = l.begun.Add(l.whole)
+	}
+}
+
+// Ring implements [callctx.Ringer].
+func (l *limit) Ring() {
+	if e := l.over(); e != nil {
+		l.Cancel(e)
+	}
+}
+
+// over returns the limit that is exceeded, if one is; otherwise the alarm rings again when it
+// has to.
+func (l *limit) over() *expiredError {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	switch {
+	case l.paused > 0:
+		l.missed = true
+		return nil
+	case now.Before(l.due): // it has moved
+		l.alarms.Set(&l.alarm, l.due, l)
+		return nil
 	}
 	e := &expiredError{after: l.silent, setting: l.silentSetting}
 	if !l.seen.Equal(l.begun) {
-		e.total = time.Since(l.begun)
+		e.total = now.Sub(l.begun)
 	}
-	if l.whole > 0 && time.Since(l.begun) >= l.whole {
+	if l.whole > 0 && now.Sub(l.begun) >= l.whole {
 		e.whole, e.after, e.setting = true, l.whole, l.wholeSetting
 	}
-	l.cancel(e)
+	return e
 }
 
 type limitKey struct{}
@@ -122,8 +149,8 @@ func (l *limit) extend() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.seen = time.Now()
-	if l.paused == 0 && l.timer.Stop() {
-		l.timer.Reset(l.left())
+	if l.paused == 0 {
+		l.run(l.seen)
 	}
 }
 
@@ -132,7 +159,6 @@ func (l *limit) pause() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.paused++; l.paused == 1 {
-		l.timer.Stop()
 		l.since = time.Now()
 	}
 }
@@ -141,22 +167,27 @@ func (l *limit) resume() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.paused--; l.paused == 0 {
-		stood := time.Since(l.since)
+		now := time.Now()
+		stood := now.Sub(l.since)
 		l.begun, l.seen = l.begun.Add(stood), l.seen.Add(stood)
-		l.timer.Reset(l.left())
+		if l.run(now); l.missed {
+			l.missed = false
+			l.alarms.Set(&l.alarm, l.due, l)
+		}
 	}
 }
 
 func (l *limit) stop() {
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.paused++ // nothing starts the clock again
-	l.timer.Stop()
-	l.cancel(nil)
+	l.missed = false
+	l.alarm.Stop()
+	l.mu.Unlock()
+	l.Cancel(nil)
 }
 
 // expired returns the limit that ended a call, or nil if the call ended for another reason.
 func (l *limit) expired() *expiredError {
-	e, _ := errors.AsType[*expiredError](context.Cause(l.Context))
+	e, _ := errors.AsType[*expiredError](context.Cause(l))
 	return e
 }

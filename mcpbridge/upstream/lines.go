@@ -24,6 +24,7 @@ var errEndless = errors.New("the server sent a line of more than 1 GiB")
 type lines struct {
 	br   *bufio.Reader
 	fill filler
+	last int // size of the last line that one read did not bring
 
 	// line handles a line that is not blank. It owns the bytes, which are in buf.
 	line func(line []byte, buf *bufpool.Buffer) error
@@ -71,14 +72,17 @@ func (l *lines) next(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if more {
-		l.fill.buf = bufpool.Get(min(8*len(piece), l.fill.limit))
+	if more { // many are as long as the one before them
+		l.fill.buf = bufpool.Get(min(max(2*len(piece), min(l.last, 8*len(piece))), l.fill.limit))
 	}
 	for {
 		if why := l.fill.add(ctx, piece); why != nil {
 			return l.skip(piece, more, why)
 		}
 		if !more {
+			if l.fill.file == nil && len(l.fill.buf.B) > len(piece) {
+				l.last = len(l.fill.buf.B)
+			}
 			return l.whole(ctx)
 		}
 		if piece, more, err = l.chunk(); err != nil {

@@ -53,7 +53,7 @@ func (*deaf) asked(_ *request, _ *jsonrpc.Message, buf *bufpool.Buffer, _ func([
 	buf.Forget()
 }
 func (d *deaf) unread([]byte, error) { d.unreadable++ }
-func (*deaf) recovered(*error)       {}
+func (*deaf) panicked(v any) error   { return fmt.Errorf("panic: %v", v) }
 
 func (*deaf) conceal(msg []byte) []byte    { return msg }
 func (*deaf) concealed(text string) string { return text }

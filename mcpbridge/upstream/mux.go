@@ -11,6 +11,8 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/yaya-ai/yaya/internal/bufpool"
+	"github.com/yaya-ai/yaya/internal/callctx"
+	"github.com/yaya-ai/yaya/internal/intake"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 )
 
@@ -46,9 +48,20 @@ type pending struct {
 	heavy  atomic.Int64 // bytes of the notes
 	listen bool         // the caller wants the notes
 	by     string       // the principal that made the request
+	m      *mux
+	id     int64
+	into   *jsonrpc.Message // room for the answer, until it is given
+	watch  callctx.Hook     // on the context of the request
 }
 
+// ContextEnded implements [callctx.Watcher]: the request no longer waits.
+func (p *pending) ContextEnded() { p.m.give(p.id, answer{err: errEnded}) }
+
+// errEnded stands for the error of a request's context.
+var errEnded = errors.New("the context has ended")
+
 type answer struct {
+	msg    *jsonrpc.Message // the reply, which give puts into the request's memory
 	reply  reply
 	parked *parked // the reply is in a file
 	err    error   // set if there will be no reply
@@ -60,9 +73,10 @@ type mux struct {
 	waiting map[int64]*pending
 	dead    error
 
-	batches atomic.Bool // the server may send batches
-	garbage int         // owned by the reading goroutine, like told
-	told    int         // lines that were logged
+	batches atomic.Bool     // the server may send batches
+	garbage int             // owned by the reading goroutine, like told
+	told    int             // lines that were logged
+	msg     jsonrpc.Message // the one that is being handled
 	dropped *atomic.Uint64
 
 	in incoming
@@ -81,7 +95,7 @@ var pendings = sync.Pool{New: func() any {
 // add registers a request before it is sent.
 func (m *mux) add(req *request) (*pending, error) {
 	p := pendings.Get().(*pending)
-	p.listen, p.by = req.listens(), req.by
+	p.listen, p.by, p.m, p.id, p.into = req.listens(), req.by, m, req.id, &req.msg
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.dead != nil {
@@ -104,7 +118,11 @@ func (m *mux) drop(id int64, p *pending) {
 	for len(p.notes) > 0 {
 		<-p.notes
 	}
+	if !p.watch.Detach() {
+		return // somebody may be about to use it
+	}
 	p.heavy.Store(0)
+	p.m, p.into = nil, nil
 	pendings.Put(p)
 }
 
@@ -138,7 +156,10 @@ func (m *mux) failed() error {
 // connection.
 func (m *mux) dispatch(data []byte, buf *bufpool.Buffer) error {
 	data = m.in.conceal(data)
-	var msg jsonrpc.Message
+	msg := &m.msg
+	if len(data) > intake.Small {
+		msg = new(jsonrpc.Message) // which does not keep the bytes until the next one
+	}
 	if err := msg.Parse(data); errors.Is(err, jsonrpc.ErrBatch) && m.batches.Load() {
 		return m.dispatchBatch(data, buf)
 	} else if err != nil {
@@ -147,12 +168,14 @@ func (m *mux) dispatch(data []byte, buf *bufpool.Buffer) error {
 	}
 	switch {
 	case msg.IsResponse():
-		m.deliver(msg.ID, answer{reply: reply{msg.Result, msg.Err, buf}})
+		m.deliver(msg.ID, answer{msg: msg, reply: reply{buf: buf}})
 	case msg.IsRequest():
-		m.in.asked(nil, &msg, buf, m.answer)
+		asked := new(jsonrpc.Message) // the answer may be long in coming
+		msg.CopyTo(asked)
+		m.in.asked(nil, asked, buf, m.answer)
 	default:
 		buf.Forget()
-		m.note(&msg)
+		m.note(msg)
 	}
 	return m.enough()
 }
@@ -305,6 +328,10 @@ func (m *mux) give(id int64, a answer) bool {
 	delete(m.waiting, id)
 	if a.parked != nil {
 		a.parked.of(p.by) // without room for it, the request waits
+	}
+	if a.msg != nil {
+		a.msg.CopyTo(p.into)
+		a.msg, a.reply.result, a.reply.err = nil, p.into.Result, p.into.Err
 	}
 	p.done <- a
 	return true

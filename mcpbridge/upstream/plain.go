@@ -179,17 +179,27 @@ func (c *directConn) plain(req *http.Request) *http.Response {
 	}
 	c.remember(&h)
 	_, _ = c.r.Discard(h.size) // it is in the buffer
-	resp := &http.Response{
-		Status: "200 OK", StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: c.header, ContentLength: h.length, Request: req,
+	// The answer is one piece of memory, which does not belong to the connection: somebody may
+	// look at it when the connection has another request.
+	a := &struct {
+		http.Response
+		body  directBody
+		whole plainBody
+	}{
+		Response: http.Response{
+			Status: "200 OK", StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+			Header: c.header, ContentLength: h.length, Request: req,
+		},
+		body: directBody{c: c, keep: true},
 	}
 	if h.chunked {
-		resp.Body = &chunkedBody{httputil.NewChunkedReader(c.r), c.r}
+		a.body.ReadCloser = &chunkedBody{httputil.NewChunkedReader(c.r), c.r}
 	} else {
-		c.body = plainBody{c.r, h.length}
-		resp.Body = &c.body
+		a.whole = plainBody{c.r, h.length}
+		a.body.ReadCloser = &a.whole
 	}
-	return resp
+	a.Body = &a.body
+	return &a.Response
 }
 
 // remember makes the header of an answer, unless it is that of the last one. Nobody changes the

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/yaya-ai/yaya/feature"
+	"github.com/yaya-ai/yaya/internal/callctx"
 	"github.com/yaya-ai/yaya/internal/masked"
 	"github.com/yaya-ai/yaya/internal/proc"
 	"github.com/yaya-ai/yaya/internal/sandbox"
@@ -95,7 +96,8 @@ type Provider struct {
 	// failures must not affect the others.
 	breaker breaker
 	list    catalogue
-	told    atomic.Uint64 // of changes of its tools
+	alarms  callctx.Alarms // of the limits of calls
+	told    atomic.Uint64  // of changes of its tools
 	denials denials
 	began   atomic.Uint64 // number of denials at the last start
 	before  atomic.Uint64 // and at the one before it

@@ -84,6 +84,7 @@ var errNoRoom = errors.New("there is no room for its answer")
 // for room.
 type filler struct {
 	room
+	size int             // of the message; 0 if it is not known
 	buf  *bufpool.Buffer // the message, or room for pieces of one that is in a file
 	file *parked
 }
@@ -98,7 +99,14 @@ func (f *filler) more(n int) {
 	if need <= cap(f.buf.B) {
 		return
 	}
-	bigger := bufpool.Get(max(min(8*cap(f.buf.B), intake.Small), need))
+	next := 8 * cap(f.buf.B)
+	if cap(f.buf.B) >= trusted/2 {
+		next = 2 * cap(f.buf.B) // a message of 256 KiB is not to take a megabyte
+	}
+	if f.size > 0 {
+		next = min(next, f.size)
+	}
+	bigger := bufpool.Get(max(min(next, intake.Small), need))
 	bigger.B = append(bigger.B, f.buf.B...)
 	f.buf.Release()
 	f.buf = bigger
@@ -183,6 +191,7 @@ func (f *filler) readAll(ctx context.Context, r io.Reader, size int64) (*bufpool
 	first := 16 << 10
 	if size >= 0 {
 		first = min(int(size), trusted)
+		f.size = int(size)
 	}
 	f.buf = bufpool.Get(first)
 	for got := int64(0); ; {

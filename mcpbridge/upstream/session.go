@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"net/http"
@@ -55,14 +56,25 @@ type request struct {
 	method   string
 	by       string // the principal whose request it is
 	body     []byte
-	header   http.Header   // extra headers, HTTP only
-	peer     relay.Peer    // the client that made the request; nil for our own
-	limit    *limit        // nil if the request has none of its own
-	progress func(note)    // nil when nobody listens
-	asked    atomic.Int64  // questions that the server asked in the meantime
-	told     *masked.Joint // of its progress
+	buf      *bufpool.Buffer // holds the body
+	kept     bool            // the transport keeps the buffer, which it still sends
+	header   http.Header     // extra headers, HTTP only
+	peer     relay.Peer      // the client that made the request; nil for our own
+	limit    *limit          // nil if the request has none of its own
+	progress func(note)      // nil when nobody listens
+	asked    atomic.Int64    // questions that the server asked in the meantime
+	told     *masked.Joint   // of its progress
 
 	prev, next *request // position among the client requests in flight
+
+	raw rawBody         // HTTP only
+	msg jsonrpc.Message // the answer
+}
+
+// has reports whether an id is that of the request.
+func (r *request) has(id []byte) bool {
+	var own [20]byte
+	return bytes.Equal(id, strconv.AppendInt(own[:0], r.id, 10))
 }
 
 // listens reports whether the caller wants the notes of a request.
@@ -236,7 +248,7 @@ type outgoing struct {
 // relay sends a request and waits. It returns the server's answer, result or error, unparsed.
 func (s *session) relay(ctx context.Context, o outgoing) (reply, error) {
 	id := s.ids.Add(1)
-	req := request{s: s, id: id, method: o.method, by: o.by, peer: o.peer, limit: o.limit, progress: o.progress}
+	req := &request{s: s, id: id, method: o.method, by: o.by, peer: o.peer, limit: o.limit, progress: o.progress}
 	buf := bufpool.Get(len(o.params.Raw()) + len(s.hop) + 256)
 	body := buf.B
 	body = append(body, `{"jsonrpc":"2.0","id":`...)
@@ -248,17 +260,18 @@ func (s *session) relay(ctx context.Context, o outgoing) (reply, error) {
 		o.edits = append(o.edits, jsonrpc.Edit{Name: "_meta", Value: meta})
 	}
 	body = o.params.Append(body, o.edits...)
-	req.body = append(body, '}')
+	req.body, req.buf = append(body, '}'), buf
+	buf.B = req.body
 	if s.hop != nil {
 		req.header = modernHeader(o)
 	}
-	o.traceHeader(&req)
+	o.traceHeader(req)
 	if o.peer != nil {
-		s.enter(&req)
-		defer s.leave(&req)
+		s.enter(req)
+		defer s.leave(req)
 	}
-	r, err := s.t.roundTrip(ctx, &req)
-	if buf.B = req.body; err == nil && s.t.copies() {
+	r, err := s.t.roundTrip(ctx, req)
+	if err == nil && s.t.copies() && !req.kept {
 		buf.Release()
 	}
 	if err != nil && ctx.Err() != nil && o.method != methodInitialize {

@@ -122,29 +122,45 @@ func (p *Provider) breakerOf(principal string, peer relay.Peer) *breaker {
 	return new(breaker) // nothing is known about a session that is not open yet
 }
 
-// session returns the session for a call, by the server's policy and the client's era, and a
-// function that ends its use.
-func (p *Provider) session(ctx context.Context, client, principal string, peer relay.Peer) (*session, func(), error) {
-	s, leave, err := p.sessionBut(ctx, "", client, principal, peer)
+// lease is the use of a session by a call.
+type lease struct {
+	*session
+	slot   *slot // nil for the main session
+	single bool  // the session is of this call alone
+}
+
+// end ends the use.
+func (l lease) end() {
+	switch {
+	case l.single:
+		l.p.closeLater(l.session)
+	case l.slot != nil:
+		l.slot.leave()
+	}
+}
+
+// session returns the session for a call, by the server's policy and the client's era.
+func (p *Provider) session(ctx context.Context, client, principal string, peer relay.Peer) (lease, error) {
+	l, err := p.sessionBut(ctx, "", client, principal, peer)
 	if err == nil {
-		return s, leave, nil
+		return l, nil
 	}
 	if e, ok := errors.AsType[*eraError](err); ok {
-		s, leave, err := p.sessionBut(ctx, e.era, client, principal, peer)
+		l, err := p.sessionBut(ctx, e.era, client, principal, peer)
 		if err == nil && e.era == servers.EraModern {
 			p.doubt(e)
 		}
-		return s, leave, err
+		return l, err
 	}
-	return nil, nil, err
+	return lease{}, err
 }
 
 // sessionBut is session, but in the era other than one that was just refused.
-func (p *Provider) sessionBut(ctx context.Context, not servers.Era, client, principal string, peer relay.Peer) (*session, func(), error) {
+func (p *Provider) sessionBut(ctx context.Context, not servers.Era, client, principal string, peer relay.Peer) (lease, error) {
 	policy, pool := p.cfg.Server.SessionPolicy()
 	apart := p.apart(principal)
 	if apart && principal == "" { // not the owner's, whose session the main one is
-		return nil, nil, errNoCaller
+		return lease{}, errNoCaller
 	}
 	p.mu.Lock()
 	main, closed, era := p.main, p.closed, p.eraOf(peer)
@@ -171,7 +187,7 @@ func (p *Provider) sessionBut(ctx context.Context, not servers.Era, client, prin
 	}
 	if closed || main == nil {
 		p.mu.Unlock()
-		return nil, nil, errStopped
+		return lease{}, errStopped
 	}
 	if policy == servers.PerCall {
 		p.mu.Unlock()
@@ -180,13 +196,13 @@ func (p *Provider) sessionBut(ctx context.Context, not servers.Era, client, prin
 	// Calls without a client, and member 0 of a pool, use the main session.
 	if (at.name == "" || (policy == servers.PolicyPool && at.name == "0")) && (era == "" || era == main.peer.Era) {
 		p.mu.Unlock()
-		return main, func() {}, nil
+		return lease{session: main}, nil
 	}
 	sl := p.sessions[at]
 	if sl == nil {
 		if len(p.sessions) >= most {
 			p.mu.Unlock()
-			return nil, nil, fmt.Errorf("%w: %d others have sessions with this server; idle ones end after %v", feature.ErrNotSent, most, p.idle)
+			return lease{}, fmt.Errorf("%w: %d others have sessions with this server; idle ones end after %v", feature.ErrNotSent, most, p.idle)
 		}
 		sl = new(slot)
 		p.sessions[at] = sl
@@ -194,9 +210,9 @@ func (p *Provider) sessionBut(ctx context.Context, not servers.Era, client, prin
 	p.mu.Unlock()
 	s, err := p.use(ctx, sl, ask, of, peer)
 	if err != nil {
-		return nil, nil, err
+		return lease{}, err
 	}
-	return s, func() { sl.leave() }, nil
+	return lease{session: s, slot: sl}, nil
 }
 
 func (sl *slot) leave() {
@@ -294,12 +310,12 @@ func (p *Provider) notOpened(err error) error {
 }
 
 // single opens a session for one call.
-func (p *Provider) single(ctx context.Context, ask asking, client string, peer relay.Peer) (*session, func(), error) {
+func (p *Provider) single(ctx context.Context, ask asking, client string, peer relay.Peer) (lease, error) {
 	s, err := p.open(ctx, ask, tenant{client: client}, peer)
 	if err != nil {
-		return nil, nil, p.notOpened(err)
+		return lease{}, p.notOpened(err)
 	}
-	return s, func() { p.closeLater(s) }, nil
+	return lease{session: s, single: true}, nil
 }
 
 // closeLater closes a session in the background, or at once if the provider is stopping.

@@ -107,7 +107,11 @@ func (t *stdio) read(ctx context.Context, at room) {
 	in := newLines(t.p.Stdout, at)
 	in.line, in.late, in.lost, in.enough = t.dispatch, t.late, t.mux.lost, t.enough
 	err := func() (err error) {
-		defer t.in.recovered(&err)
+		defer func() {
+			if v := recover(); v != nil {
+				err = t.in.panicked(v)
+			}
+		}()
 		return in.read(ctx)
 	}()
 	if errors.Is(err, io.EOF) || errors.Is(err, os.ErrClosed) {
@@ -183,7 +187,7 @@ func (t *stdio) roundTrip(ctx context.Context, req *request) (reply, error) {
 		return reply{}, notSent(err)
 	}
 	defer t.drop(req.id, p)
-	if err := t.w.write(req.body); err != nil {
+	if req.kept, err = t.w.writeFrom(req.body, req.buf); err != nil {
 		if errors.Is(err, errNotReading) {
 			return reply{}, err
 		}
@@ -203,12 +207,16 @@ func (t *stdio) roundTrip(ctx context.Context, req *request) (reply, error) {
 
 // wait collects the notes of a request and its answer.
 func wait(ctx context.Context, p *pending, req *request) (reply, error) {
+	p.watch.Attach(ctx, p)
 	for {
 		select {
 		case n := <-p.notes:
 			p.heavy.Add(-int64(len(n.params)))
 			req.took(n)
 		case a := <-p.done:
+			if errors.Is(a.err, errEnded) {
+				return reply{}, ctx.Err()
+			}
 			for len(p.notes) > 0 {
 				req.took(<-p.notes)
 			}
@@ -216,8 +224,6 @@ func wait(ctx context.Context, p *pending, req *request) (reply, error) {
 				return a.parked.reply(ctx, req)
 			}
 			return a.reply, a.err
-		case <-ctx.Done():
-			return reply{}, ctx.Err()
 		}
 	}
 }

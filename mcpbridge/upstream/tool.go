@@ -26,13 +26,22 @@ type remote struct {
 // Spec implements [feature.Tool].
 func (t *remote) Spec() feature.Spec { return t.spec }
 
+// invocation holds all that a call needs while it runs, in one piece of memory.
+type invocation struct {
+	limit  limit
+	edits  [4]jsonrpc.Edit
+	native tool.NativeResult
+}
+
 // Invoke implements [feature.Tool]: it relays one call.
 func (t *remote) Invoke(ctx context.Context, call tool.Call) (tool.Result, error) {
+	in := new(invocation)
+	limit := &in.limit
 	o := outgoing{method: methodCallTool, target: t.spec.Name, by: call.Caller.Principal}
 	if call.Native != nil {
 		o.peer, _ = call.Native.Peer.(relay.Peer)
 		o.params = call.Native.Params
-		o.edits = append(make([]jsonrpc.Edit, 0, 2), jsonrpc.Edit{Name: "name", Value: t.nameJSON})
+		o.edits = append(in.edits[:0], jsonrpc.Edit{Name: "name", Value: t.nameJSON})
 	} else {
 		raw := append([]byte(`{"name":`), t.nameJSON...)
 		raw = append(append(raw, `,"arguments":`...), call.Args...)
@@ -41,15 +50,15 @@ func (t *remote) Invoke(ctx context.Context, call tool.Call) (tool.Result, error
 			return tool.Result{}, err
 		}
 	}
-	if call.Progress != nil {
+	if report := call.Progress; report != nil { // the whole call would go to the heap
 		o.progress = func(n note) {
 			if p, ok := progressOf(n); ok {
-				call.Progress(p)
+				report(p)
 			}
 		}
 	}
 	ctx = t.p.cfg.Telemetry.InTurn(ctx, call.Turn, call.ID)
-	limit := newLimit(ctx, t.p.times())
+	limit.start(ctx, t.p.times())
 	defer limit.stop()
 	o.limit = limit
 	before := t.p.denials.count.Load()
@@ -78,7 +87,8 @@ func (t *remote) Invoke(ctx context.Context, call tool.Call) (tool.Result, error
 				return tool.Fail(tool.ErrTool, "server %q: %v", t.p.cfg.Server.Name, err), nil
 			}
 		}
-		return tool.Result{OK: r.err == nil, Native: &tool.NativeResult{Result: r.result, Error: r.err, Buffer: r.buf}}, nil
+		in.native = tool.NativeResult{Result: r.result, Error: r.err, Buffer: r.buf}
+		return tool.Result{OK: r.err == nil, Native: &in.native}, nil
 	}
 	defer r.buf.Release()
 	if r.err != nil {
