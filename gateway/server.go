@@ -269,9 +269,13 @@ func (s *Server) start(l net.Listener, errs chan<- error) {
 			return
 		}
 		if !s.cfg.SlowPath && s.cfg.Proxies == nil {
+			s.serving.Add(1) // before a connection comes: Leave may be called on it
 			fast := s.fastPath(l, adopted)
 			s.fast = append(s.fast, fast)
-			s.serving.Go(fast.WaitAccepted)
+			go func() {
+				defer s.serving.Done()
+				fast.WaitAccepted()
+			}()
 			go func() { errs <- s.http.Serve(fast) }() // Run waits for the error
 			return
 		}

@@ -59,6 +59,22 @@ func TestSilentConnectionEnds(t *testing.T) {
 	})
 }
 
+// A connection of the program before this one may be idle at first.
+func TestKeptConnectionIsIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRoad(t, true, http.HandlerFunc(echo), func(c *fastpath.Config) { c.Kept = true })
+		if took := ended(t, r.dial()); took < idleTimeout || took > idleTimeout*11/10 {
+			t.Errorf("the connection ended after %v, want %v, or a tenth more", took, idleTimeout)
+		}
+		c := r.dial()
+		time.Sleep(time.Minute)
+		send(t, c, post("/a", "x"))
+		if resp, _ := status(t, c); resp.StatusCode != http.StatusOK {
+			t.Errorf("got %s after a minute, want status 200", resp.Status)
+		}
+	})
+}
+
 // Line ends behind a request are no beginning of a head, and do not exempt the next head from
 // its deadline.
 func TestLineEndsBehindARequest(t *testing.T) {
@@ -133,7 +149,7 @@ func TestAdmitPanics(t *testing.T) {
 	}
 }
 
-// narrow notes the reads of one byte.
+// narrow notes how many bytes reads have room for.
 type narrow struct {
 	net.Conn
 	reads chan int
