@@ -13,7 +13,7 @@ import (
 	"github.com/yaya-ai/yaya/internal/eventually"
 )
 
-// A server that stops ends the connections of the fast path at once, also while net/http waits
+// A server that stops ends the connections of the fast path at once, even if net/http waits
 // for a request of its own.
 func TestStopEndsBothPaths(t *testing.T) {
 	for name, slow := range map[string]bool{"fast path": false, "slow path": true} {

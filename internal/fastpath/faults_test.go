@@ -75,8 +75,7 @@ func TestKeptConnectionIsIdle(t *testing.T) {
 	})
 }
 
-// Line ends behind a request are no beginning of a head, and do not exempt the next head from
-// its deadline.
+// Line ends behind a request begin no head, and do not exempt the next head from its deadline.
 func TestLineEndsBehindARequest(t *testing.T) {
 	both(t, echo, func(t *testing.T, r *road) {
 		c := r.dial()
@@ -92,7 +91,7 @@ func TestLineEndsBehindARequest(t *testing.T) {
 	})
 }
 
-// What is between two requests is nothing that a server waits for when it stops.
+// A server that stops does not wait for what is between two requests.
 func TestShutdownAfterLineEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoad(t, true, http.HandlerFunc(echo))
