@@ -51,6 +51,7 @@ type guest struct {
 	*net.TCPConn
 	c     *conns
 	owned func() bool // the local owner is at the other end
+	peer  *peer       // nil before it is served; one after the other sets it, see withPeer
 	known atomic.Bool
 	// passing takes the connection when a successor goes on, if it is passable. One with TLS
 	// is not: its keys stay here, and the successor must not serve it without.

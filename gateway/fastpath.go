@@ -11,14 +11,15 @@ import (
 )
 
 // fastPath returns the listener that serves the simple requests of MCP clients, and leaves the other
-// connections to net/http.
-func (s *Server) fastPath(l net.Listener) *fastpath.Listener {
+// connections to net/http. Those of an adopted listener have been served before.
+func (s *Server) fastPath(l net.Listener, adopted bool) *fastpath.Listener {
 	return fastpath.Listen(l, fastpath.Config{
 		Handler:     s.http.Handler,
 		Takes:       func(path string) bool { return path == "/mcp" || strings.HasPrefix(path, "/mcp/") },
 		Admit:       s.admit,
 		Context:     func(c net.Conn) context.Context { return s.withPeer(s.http.BaseContext(l), c) },
 		State:       s.opened.track,
+		Kept:        adopted,
 		HeadTimeout: readHeaderTimeout, IdleTimeout: idleTimeout,
 		ErrorLog: s.http.ErrorLog,
 	})

@@ -109,7 +109,14 @@ func (s *strangers) tell(log zerolog.Logger, from net.Addr, reason string) {
 type peerKey struct{}
 
 func (s *Server) withPeer(ctx context.Context, c net.Conn) context.Context {
-	p := &peer{scheme: "http", guest: guestOf(c)}
+	g := guestOf(c)
+	if g != nil && g.peer != nil { // the fast path has handed the connection on
+		return context.WithValue(ctx, peerKey{}, g.peer)
+	}
+	p := &peer{scheme: "http", guest: g}
+	if g != nil {
+		g.peer = p
+	}
 	switch local := c.LocalAddr().(type) {
 	case *net.UnixAddr:
 		p.unix, p.local = true, true

@@ -249,26 +249,33 @@ func (s *Server) Run(ctx context.Context) error {
 
 // shutdown ends the connections, each when it has answered what it was asked.
 func (s *Server) shutdown(ctx context.Context) error {
-	err := s.http.Shutdown(ctx)
-	for _, l := range s.fast {
-		err = cmp.Or(l.Shutdown(ctx), err)
+	errs := make([]error, len(s.fast)+1)
+	var all sync.WaitGroup
+	for i, l := range s.fast {
+		all.Go(func() { errs[i] = l.Shutdown(ctx) })
 	}
-	return err
+	errs[len(s.fast)] = s.http.Shutdown(ctx)
+	all.Wait()
+	return cmp.Or(errs...)
 }
 
 // start serves the connections of a listener; errs gets the error with which that ends.
 func (s *Server) start(l net.Listener, errs chan<- error) {
 	if l != s.listeners.unix {
-		secure := s.secure(l)
+		secure, adopted := s.secure(l), l == s.listeners.adopted
 		l = &places{l, s, secure}
 		if secure {
 			s.serving.Go(func() { errs <- s.http.ServeTLS(l, "", "") })
 			return
 		}
 		if !s.cfg.SlowPath && s.cfg.Proxies == nil {
-			fast := s.fastPath(l)
+			s.serving.Add(1) // before a connection comes: Leave may be called on it
+			fast := s.fastPath(l, adopted)
 			s.fast = append(s.fast, fast)
-			s.serving.Go(fast.WaitAccepted)
+			go func() {
+				defer s.serving.Done()
+				fast.WaitAccepted()
+			}()
 			go func() { errs <- s.http.Serve(fast) }() // Run waits for the error
 			return
 		}

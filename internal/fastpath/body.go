@@ -11,6 +11,7 @@ type body struct {
 	x      *exchange
 	left   int64 // bytes that have not been read
 	closed bool
+	cut    bool // the handler has read that it ends early
 }
 
 // Read implements [io.Reader].
@@ -23,20 +24,30 @@ func (b *body) Read(p []byte) (int, error) {
 	case len(p) == 0:
 		return 0, nil
 	}
-	return b.read(p)
+	n, err := b.read(p)
+	b.cut = b.cut || errors.Is(err, io.ErrUnexpectedEOF)
+	return n, err
 }
 
 // read reads from what has arrived with the head, and then from the connection.
 func (b *body) read(p []byte) (int, error) {
 	c := b.x.c
 	p = p[:min(int64(len(p)), b.left)]
-	n := copy(p, c.buf[c.start:])
-	c.start += n
+	var n int
 	var err error
-	if n == 0 {
-		if n, err = c.nc.Read(p); errors.Is(err, io.EOF) {
+	if c.start == len(c.buf) {
+		if len(p) < small {
+			err = c.fill()
+		} else {
+			n, err = c.nc.Read(p)
+		}
+		if errors.Is(err, io.EOF) {
 			err = io.ErrUnexpectedEOF
 		}
+	}
+	if n == 0 {
+		n = copy(p, c.buf[c.start:])
+		c.start += n
 	}
 	if b.left -= int64(n); b.left == 0 {
 		err = io.EOF

@@ -1,6 +1,7 @@
 package fastpath
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -21,8 +22,13 @@ const (
 	// which it passes over line ends.
 	least = 4
 	// lookAfter is how long a request runs before the fast path looks whether its client is still
-	// there, and how often it looks then.
+	// there. The time to the next look doubles, up to lookAfter << lookMost: there may be many
+	// requests that last, such as streams.
 	lookAfter = 50 * time.Millisecond
+	lookMost  = 3
+	// small is the size below which a piece of a body is read with what follows it: reads of
+	// single bytes look as if net/http looked whether a client is still there.
+	small = 512
 	// writeTimeout bounds a write for which the handler has set no deadline. It is up to twice
 	// as long.
 	writeTimeout = 10 * time.Second
@@ -42,17 +48,18 @@ type conn struct {
 	buf    []byte // what was read and not used: buf[start:]
 	start  int
 	busy   atomic.Bool // a request is under way
-	served bool        // at least one request
+	served bool        // at least one request, or those of the program before this one
 
 	readBy  time.Time // the deadlines that are set; zero for none
 	writeBy time.Time
 	look    *time.Timer
-	header  http.Header // of answers
+	looks   atomic.Int32 // for the client of a request, with the next one; 0 for no request
+	header  http.Header  // of answers
 }
 
 // newConn returns a connection, with the context of all its requests.
 func newConn(l *Listener, nc Conn) (context.Context, *conn) {
-	c := &conn{l: l, nc: nc, buf: make([]byte, 0, readSize), header: http.Header{}}
+	c := &conn{l: l, nc: nc, buf: make([]byte, 0, readSize), header: http.Header{}, served: l.cfg.Kept}
 	if s, ok := nc.(syscall.Conn); ok {
 		c.raw, _ = s.SyscallConn() // of a closed connection: reading says so
 	}
@@ -66,7 +73,10 @@ func newConn(l *Listener, nc Conn) (context.Context, *conn) {
 // serve serves requests until the connection ends or is handed on.
 func (c *conn) serve(ctx context.Context) {
 	handed := false
-	defer func() { // whatever a handler does to the goroutine
+	defer func() { // whatever a check or a handler does to the goroutine
+		if v := recover(); v != nil && v != http.ErrAbortHandler { //nolint:errorlint // net/http compares it, too
+			c.l.cfg.ErrorLog.Printf("serving %s has panicked: %v\n%s", c.nc.RemoteAddr(), v, debug.Stack())
+		}
 		if !handed {
 			c.finish()
 		}
@@ -88,7 +98,10 @@ func (c *conn) serve(ctx context.Context) {
 // next reads up to the end of a plain head. Without one, it reports whether net/http is to go
 // on with the connection.
 func (c *conn) next(ctx context.Context) (h *head, length int64, more bool) {
-	ready, began := !c.served, false
+	ready, began := !c.served, !c.served
+	if began { // as in net/http, the time for the first head begins with the connection
+		c.setReadBy(time.Now().Add(c.l.cfg.HeadTimeout))
+	}
 	for {
 		ready = ready || c.skipLineEnds()
 		b := c.buf[c.start:]
@@ -97,12 +110,12 @@ func (c *conn) next(ctx context.Context) (h *head, length int64, more bool) {
 				return h, length, true
 			}
 		}
-		switch {
-		case len(b) == 0:
-			if c.l.draining.Load() {
-				return nil, 0, false
-			}
-			c.waitIdle()
+		switch nothing := len(b) == 0 || !ready && len(bytes.Trim(b, "\r\n")) == 0; {
+		case nothing && c.l.draining.Load():
+			return nil, 0, false
+		case nothing && c.served:
+			began = false
+			c.rest()
 		case !began:
 			began = true
 			c.setReadBy(time.Now().Add(c.l.cfg.HeadTimeout))
@@ -147,16 +160,15 @@ func (c *conn) skipLineEnds() bool {
 		}
 		c.start++
 	}
-	if c.start == len(c.buf) {
-		c.rest()
-	}
 	return true
 }
 
 // rest notes that nothing is under way.
 func (c *conn) rest() {
-	c.busy.Store(false)
-	c.l.cfg.State(c.nc, http.StateIdle)
+	if c.busy.Swap(false) {
+		c.l.cfg.State(c.nc, http.StateIdle)
+	}
+	c.waitIdle()
 }
 
 // waitIdle sets the deadline for the next request, unless one that is nearly as late is set.
@@ -205,45 +217,29 @@ func (c *conn) respond(h *head, length int64) (goOn bool) {
 		c.setReadBy(time.Time{}) // it was for the head
 	}
 	if c.raw != nil {
+		c.looks.Store(1)
 		c.look.Reset(lookAfter)
-		defer c.look.Stop()
+		defer func() {
+			c.looks.Store(0)
+			c.look.Stop()
+		}()
 	}
-	if !c.call(h.handler, x, r) {
-		return false
-	}
-	if !x.end() {
-		return false
-	}
-	if c.start == len(c.buf) { // otherwise the next request has begun
-		c.rest()
-	}
-	return true
-}
-
-// call calls the handler. It reports false if the handler has panicked.
-func (c *conn) call(h http.Handler, x *exchange, r *http.Request) (ok bool) {
-	defer func() {
-		if ok {
-			return
-		}
-		x.over.Store(true)
-		if v := recover(); v != nil && v != http.ErrAbortHandler { //nolint:errorlint // net/http compares it, too
-			c.l.cfg.ErrorLog.Printf("a handler has panicked: %v\n%s", v, debug.Stack())
-		}
-	}()
-	h.ServeHTTP(x, r)
-	return true
+	defer x.over.Store(true) // also when the handler panics
+	h.handler.ServeHTTP(x, r)
+	return x.end()
 }
 
 // watch ends the request of a client that has left, and looks again later otherwise. It may
-// run when the request has just ended.
+// run when the request has just ended, and then once more.
 func (c *conn) watch() {
-	if gone(c.raw) {
+	n := c.looks.Load()
+	switch {
+	case n == 0:
+	case gone(c.raw):
 		c.cancel()
-		return
-	}
-	if c.busy.Load() {
-		c.look.Reset(lookAfter)
+	default:
+		c.looks.CompareAndSwap(n, min(n+1, lookMost)) // it fails for another request
+		c.look.Reset(lookAfter << n)
 	}
 }
 

@@ -14,5 +14,6 @@
 //   - the context of a request ends with its connection;
 //   - its Header has no Content-Length (ContentLength has it), and belongs to all requests of
 //     the connection with that head, so nobody may change it;
-//   - connections cannot be hijacked.
+//   - connections cannot be hijacked, and an answer has no trailers and no Transfer-Encoding but
+//     the one that the fast path chooses.
 package fastpath

@@ -34,20 +34,22 @@ type exchange struct {
 	bodyless bool    // as the status says
 	length   int64   // that the handler has announced; -1 without
 	written  int64   // by the handler
-	out      *[]byte // to be sent: the head as far as it is known, or pieces of the body
+	out      *[]byte // to be sent: the head as far as it is known, or pieces of the body; nil without a status
 	kept     []byte  // of the body, while the head is open
 	complete bool    // the head is in out, or has been sent
 	chunked  bool
-	last     bool  // the connection closes after the answer
-	broken   error // of the connection
+	typed    bool   // there is a type, or none is to be found out
+	keep     string // Connection of an answer after which the connection stays
+	last     bool   // the connection closes after the answer
+	bounded  bool   // the handler has set a deadline for writing
+	broken   error  // of the connection
 }
 
 var outs = sync.Pool{New: func() any { return new(make([]byte, 0, copied+readSize)) }}
 
 func newExchange(c *conn, length int64) *exchange {
 	clear(c.header)
-	x := &exchange{c: c, header: c.header, length: -1, out: outs.Get().(*[]byte)}
-	*x.out = (*x.out)[:0]
+	x := &exchange{c: c, header: c.header, length: -1}
 	x.body = body{x: x, left: length}
 	return x
 }
@@ -79,7 +81,12 @@ func (x *exchange) WriteHeader(status int) {
 			delete(x.header, "Content-Length")
 		}
 	}
-	x.last = x.last || x.c.l.draining.Load() || strings.EqualFold(x.header.Get("Connection"), "close")
+	x.keep = x.header.Get("Connection")
+	x.last = x.last || x.c.l.draining.Load() || strings.EqualFold(x.keep, "close")
+	_, x.typed = x.header["Content-Type"]
+	x.typed = x.typed || x.bodyless || x.header.Get("Content-Encoding") != ""
+	x.out = outs.Get().(*[]byte) // not before: a request may wait for long
+	*x.out = (*x.out)[:0]
 	x.appendHead()
 }
 
@@ -140,7 +147,7 @@ func (x *exchange) completeHead(more []byte, whole bool) {
 	if len(begin) == 0 {
 		begin = more
 	}
-	if _, ok := x.header["Content-Type"]; !ok && !x.bodyless && len(begin) > 0 && x.header.Get("Content-Encoding") == "" {
+	if !x.typed && len(begin) > 0 {
 		out = appendField(out, "Content-Type", http.DetectContentType(begin))
 	}
 	x.settleBody()
@@ -157,8 +164,8 @@ func (x *exchange) completeHead(more []byte, whole bool) {
 	}
 	if x.last {
 		out = append(out, "Connection: close\r\n"...)
-	} else if v := x.header["Connection"]; len(v) > 0 {
-		out = appendField(out, "Connection", v[0])
+	} else if x.keep != "" {
+		out = appendField(out, "Connection", x.keep)
 	}
 	*x.out = append(out, "\r\n"...)
 	x.complete = true
@@ -186,7 +193,8 @@ func (x *exchange) settleBody() {
 	rest := make([]byte, min(b.left, readSize))
 	for b.left > 0 {
 		if _, err := b.read(rest); err != nil && !errors.Is(err, io.EOF) {
-			return // nothing can follow, and the connection ends
+			x.last = !b.cut // nothing can follow, and the connection ends; net/http does not say so then
+			return
 		}
 	}
 }
@@ -253,7 +261,7 @@ func (x *exchange) send(more ...[]byte) error {
 		return x.broken
 	}
 	now := time.Now()
-	if x.c.writeBy.Before(now.Add(writeTimeout)) {
+	if by := x.c.writeBy; by.Before(now.Add(writeTimeout)) && (!x.bounded || by.Before(now)) {
 		x.c.setWriteBy(now.Add(2 * writeTimeout))
 	}
 	var err error
@@ -310,6 +318,7 @@ func (x *exchange) SetWriteDeadline(t time.Time) error {
 	if x.over.Load() {
 		return errOver
 	}
+	x.bounded = !t.IsZero()
 	in := time.Until(t)
 	switch by := x.c.writeBy; {
 	case t.IsZero() || in <= 0:

@@ -32,8 +32,11 @@ type Config struct {
 	Context func(net.Conn) context.Context
 	// State is called as [http.Server.ConnState] is. After a connection was handed on,
 	// net/http reports it as a new one. nil for none.
-	State       func(net.Conn, http.ConnState)
-	HeadTimeout time.Duration // for a head to arrive, once it has begun
+	State func(net.Conn, http.ConnState)
+	// Kept says that the connections have had requests before, in another program: they may be
+	// idle at first.
+	Kept        bool
+	HeadTimeout time.Duration // for a head to arrive, once it or its connection has begun
 	IdleTimeout time.Duration // between two requests; up to a tenth of it longer
 	ErrorLog    *log.Logger
 }
@@ -62,6 +65,9 @@ type Listener struct {
 func Listen(inner net.Listener, cfg Config) *Listener {
 	if cfg.State == nil {
 		cfg.State = func(net.Conn, http.ConnState) {}
+	}
+	if cfg.ErrorLog == nil {
+		cfg.ErrorLog = log.Default()
 	}
 	if cfg.Admit == nil {
 		cfg.Admit = func(r *http.Request) (http.Handler, *http.Request, bool) { return cfg.Handler, r, true }

@@ -97,6 +97,24 @@ func echo(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write(bytes.Repeat([]byte("x"), 5000))
 		_ = http.NewResponseController(w).Flush()
 		panic(http.ErrAbortHandler)
+	case "/late":
+		w.WriteHeader(http.StatusOK)
+		h.Set("Content-Type", "text/html")
+		h.Set("Content-Encoding", "x")
+		h.Set("Connection", "close")
+		h.Set("X-Late", "x")
+	case "/connected":
+		h.Set("Connection", "X-A")
+	case "/connected/closing":
+		h.Set("Connection", "X-A, close")
+	case "/unmodified":
+		h.Set("Content-Length", "5")
+		w.WriteHeader(http.StatusNotModified)
+		return
+	case "/none/announced":
+		h.Set("Content-Length", "5")
+		w.WriteHeader(http.StatusNoContent)
+		return
 	case "/early":
 		w.WriteHeader(http.StatusEarlyHints)
 	}
@@ -212,12 +230,13 @@ func cases() map[string]string {
 		"line ends behind":        post("/a", "x") + "\r\n" + post("/a", "y") + "\r\n",
 		"many line ends":          post("/a", "x") + "\r\n\r\n\r\n" + post("/a", "y"),
 		"more than the body":      post("/a", "x") + "y",
+		"a cut body not read":     strings.TrimSuffix(post("/unread", "xyz"), "z"),
 		"a body not read":         post("/unread", "x") + post("/a", "y"),
 		"much that is not read":   post("/unread", strings.Repeat("x", 200_000)) + post("/a", "y"),
 		"too much is not read":    post("/unread", strings.Repeat("x", 300_000)) + post("/a", "y"),
 		"a cookie":                post("/a", "x", "Cookie: a=b; c=d\r\nAuthorization: Bearer x\r\nPragma: no-cache\r\n"),
 	}
-	for _, path := range []string{"announced", "short", "typed", "untyped", "empty", "none", "nothing", "strange", "closing", "dated", "large", "large/announced", "pieces", "stream", "flushed", "abort", "early", "panic", "long"} {
+	for _, path := range []string{"announced", "short", "typed", "untyped", "empty", "none", "nothing", "strange", "closing", "dated", "large", "large/announced", "pieces", "stream", "flushed", "abort", "early", "panic", "long", "late", "connected", "connected/closing", "unmodified", "none/announced"} {
 		out["answers: "+path] = post("/"+path, "x") + post("/a", "y")
 	}
 	return out
