@@ -89,6 +89,7 @@ var allowed = map[string][]string{
 	"internal/soak":            {"internal/sse"},
 	"internal/bench":           {"internal/bench/load"},
 	"internal/peerbench":       {"internal/bench/load", "internal/jsonrpc", "internal/sse"},
+	"internal/fastpath":        {"internal/callctx"},
 	"internal/traffic":         {"internal/cut"},
 	"internal/linelog":         {"internal/cut", "internal/worded"},
 	"internal/llmhttp":         {"internal/cut"},

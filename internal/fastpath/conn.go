@@ -2,7 +2,6 @@ package fastpath
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -10,6 +9,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/yaya-ai/yaya/internal/callctx"
 )
 
 const (
@@ -39,11 +40,11 @@ const (
 
 // conn is a connection that the fast path serves.
 type conn struct {
-	l      *Listener
-	nc     Conn
-	raw    syscall.RawConn    // nil if there is none: then nobody looks for clients that left
-	cancel context.CancelFunc // of all its requests
-	heads  heads
+	l     *Listener
+	nc    Conn
+	raw   syscall.RawConn // nil if there is none: then nobody looks for clients that left
+	ctx   callctx.Context // the base of its requests
+	heads heads
 
 	buf    []byte // what was read and not used: buf[start:]
 	start  int
@@ -58,20 +59,19 @@ type conn struct {
 }
 
 // newConn returns a connection, with the context of all its requests.
-func newConn(l *Listener, nc Conn) (context.Context, *conn) {
+func newConn(l *Listener, nc Conn) *conn {
 	c := &conn{l: l, nc: nc, buf: make([]byte, 0, readSize), header: http.Header{}, served: l.cfg.Kept}
 	if s, ok := nc.(syscall.Conn); ok {
 		c.raw, _ = s.SyscallConn() // of a closed connection: reading says so
 	}
 	c.look = time.AfterFunc(time.Hour, c.watch)
 	c.look.Stop()
-	ctx, cancel := context.WithCancel(l.cfg.Context(nc))
-	c.cancel = cancel
-	return ctx, c
+	c.ctx.Begin(l.cfg.Context(nc))
+	return c
 }
 
 // serve serves requests until the connection ends or is handed on.
-func (c *conn) serve(ctx context.Context) {
+func (c *conn) serve() {
 	handed := false
 	defer func() { // whatever a check or a handler does to the goroutine
 		if v := recover(); v != nil && v != http.ErrAbortHandler { //nolint:errorlint // net/http compares it, too
@@ -82,7 +82,7 @@ func (c *conn) serve(ctx context.Context) {
 		}
 	}()
 	for {
-		h, length, more := c.next(ctx)
+		h, length, more := c.next()
 		if h == nil {
 			if handed = more; handed {
 				c.handOn()
@@ -97,7 +97,7 @@ func (c *conn) serve(ctx context.Context) {
 
 // next reads up to the end of a plain head. Without one, it reports whether net/http is to go
 // on with the connection.
-func (c *conn) next(ctx context.Context) (h *head, length int64, more bool) {
+func (c *conn) next() (h *head, length int64, more bool) {
 	ready, began := !c.served, !c.served
 	if began { // as in net/http, the time for the first head begins with the connection
 		c.setReadBy(time.Now().Add(c.l.cfg.HeadTimeout))
@@ -106,7 +106,7 @@ func (c *conn) next(ctx context.Context) (h *head, length int64, more bool) {
 		ready = ready || c.skipLineEnds()
 		b := c.buf[c.start:]
 		if ready && len(b) > 0 {
-			if h, length, v := c.recognize(ctx, b); v != incomplete {
+			if h, length, v := c.recognize(b); v != incomplete {
 				return h, length, true
 			}
 		}
@@ -127,7 +127,7 @@ func (c *conn) next(ctx context.Context) (h *head, length int64, more bool) {
 }
 
 // recognize looks for a plain head at the beginning of b, and takes it out of the buffer.
-func (c *conn) recognize(ctx context.Context, b []byte) (h *head, length int64, v verdict) {
+func (c *conn) recognize(b []byte) (h *head, length int64, v verdict) {
 	h, size, length := c.heads.match(b)
 	if h == nil {
 		if size, v = examine(b); v != plain {
@@ -138,7 +138,7 @@ func (c *conn) recognize(ctx context.Context, b []byte) (h *head, length int64, 
 		}
 		h.parsed.RemoteAddr = c.nc.RemoteAddr().String()
 		var keep bool
-		if h.handler, h.parsed, keep = c.l.cfg.Admit(h.parsed.WithContext(ctx)); keep {
+		if h.handler, h.parsed, keep = c.l.cfg.Admit(h.parsed.WithContext(&c.ctx)); keep {
 			c.heads.add(h)
 		}
 		_, length, _ = h.match(b)
@@ -236,7 +236,7 @@ func (c *conn) watch() {
 	switch {
 	case n == 0:
 	case gone(c.raw):
-		c.cancel()
+		c.ctx.Cancel(nil)
 	default:
 		c.looks.CompareAndSwap(n, min(n+1, lookMost)) // it fails for another request
 		c.look.Reset(lookAfter << n)
@@ -249,7 +249,7 @@ func (c *conn) handOn() {
 	var never time.Time
 	_ = errors.Join(c.nc.SetReadDeadline(never), c.nc.SetWriteDeadline(never)) // net/http finds out
 	c.nc.Unread(c.buf[c.start:])
-	c.cancel()
+	c.ctx.Cancel(nil)
 	c.l.hand(c.nc)
 	c.l.forget(c)
 }
@@ -264,7 +264,7 @@ func (c *conn) finish() {
 
 // end closes the connection and cancels what runs on it.
 func (c *conn) end() {
-	c.cancel()
+	c.ctx.Cancel(nil)
 	_ = c.nc.Close() // it may be closed already
 }
 

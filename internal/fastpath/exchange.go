@@ -274,7 +274,7 @@ func (x *exchange) send(more ...[]byte) error {
 	*x.out = (*x.out)[:0]
 	if err != nil {
 		x.broken = err
-		x.c.cancel() // as net/http does
+		x.c.ctx.Cancel(nil) // as net/http does
 	}
 	return err
 }

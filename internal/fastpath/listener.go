@@ -109,12 +109,12 @@ func (l *Listener) take(nc net.Conn) {
 		l.serving.Go(func() { l.hand(nc) })
 		return
 	}
-	ctx, c := newConn(l, plain)
+	c := newConn(l, plain)
 	l.mu.Lock()
 	l.conns[c] = struct{}{}
 	l.mu.Unlock()
 	l.cfg.State(nc, http.StateNew)
-	l.serving.Go(func() { c.serve(ctx) })
+	l.serving.Go(c.serve)
 }
 
 // hand gives a connection to net/http.
