@@ -80,7 +80,7 @@ func (t *turn) request(d event.DecideResponse) (req event.LLMRequest, seen int, 
 	}
 	history = t.attached(history)
 	var msgs []event.Message
-	for _, system := range []string{own, d.System, t.remembered()} {
+	for _, system := range []string{own, d.System, t.notes(d), t.remembered()} {
 		if system != "" {
 			msgs = append(msgs, event.Message{Role: "system", Content: system})
 		}
@@ -90,6 +90,17 @@ func (t *turn) request(d event.DecideResponse) (req event.LLMRequest, seen int, 
 		d.Provider, d.Model = chosen, "" // the one that the provider has
 	}
 	return event.LLMRequest{Provider: d.Provider, Model: d.Model, Messages: append(msgs, history...), Tools: t.offered(d.Tools), Params: objectParams(d.Params)}, seen, nil
+}
+
+// notes returns the notes for a turn. They stay as they are during the turn, unless the window
+// or the tools change: services keep the beginning of a request.
+func (t *turn) notes(d event.DecideResponse) string {
+	window := t.measure(event.LLMRequest{Provider: d.Provider, Model: d.Model}).window
+	key := fmt.Sprintf("%d %q", window, d.Tools)
+	if t.noted != key {
+		t.noted, t.note = key, t.l.cfg.Notes(t.thread.id, window, d.Tools)
+	}
+	return t.note
 }
 
 // call sends a request and returns how it ended.
