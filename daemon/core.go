@@ -9,6 +9,7 @@ import (
 	"github.com/yaya-ai/yaya/auth"
 	"github.com/yaya-ai/yaya/gateway"
 	"github.com/yaya-ai/yaya/gateway/plane/measure"
+	"github.com/yaya-ai/yaya/internal/agentskill"
 	"github.com/yaya-ai/yaya/internal/proc"
 	"github.com/yaya-ai/yaya/internal/telemetry"
 	"github.com/yaya-ai/yaya/kernel"
@@ -21,6 +22,7 @@ import (
 	"github.com/yaya-ai/yaya/plugins/llm_echo"
 	"github.com/yaya-ai/yaya/plugins/llm_openai"
 	"github.com/yaya-ai/yaya/plugins/memory_sqlite"
+	"github.com/yaya-ai/yaya/plugins/skills"
 	"github.com/yaya-ai/yaya/plugins/strategy_coder"
 	"github.com/yaya-ai/yaya/plugins/strategy_react"
 	"github.com/yaya-ai/yaya/plugins/tool_shell"
@@ -41,6 +43,8 @@ type core struct {
 	files    *tool_workspace.Plugin
 	shell    *tool_shell.Plugin
 	coder    *strategy_coder.Plugin
+	library  *agentskill.Library
+	skills   *skills.Plugin
 	memory   *memory_sqlite.Plugin
 	recorded *bus.Subscription
 	// telemetry sends traces and metrics; nil if they go nowhere.
@@ -99,6 +103,9 @@ func openCore(ctx context.Context, st *stores) (_ *core, err error) {
 	})
 	k.Dispatch.SetWitness(c.shell.Unreviewed)
 	c.coder = strategy_coder.New(strategy_coder.Config{Folder: c.folder, Trusted: c.gate.Trusted, Guard: st.guard, Verify: c.shell})
+	c.library = agentskill.NewLibrary(at.UserSkills()...)
+	c.skills = skills.New(skills.Config{Library: c.library, Open: c.openSkills, Hidden: func(dir string) bool { return inside(dir, at.Config) || inside(dir, at.data.Name()) }})
+	k.AddNotes(c.skills.Catalogue)
 	for _, h := range []tool.Hook{c.files.Hook(), c.shell.Hook(), c.coder.Hook(), c.commands} {
 		k.Dispatch.AddHook(h)
 	}
@@ -114,7 +121,7 @@ func (c *core) agents() []plugin.Plugin {
 		llm_openai.New(os.Getenv),
 		c.memory,
 		agent_tool.New(c.kernel.Sessions, c.kernel.Loop),
-		c.files, c.shell, c.coder,
+		c.files, c.shell, c.coder, c.skills, c.skills.Tool(),
 	}
 }
 
