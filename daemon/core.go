@@ -9,6 +9,7 @@ import (
 	"github.com/yaya-ai/yaya/auth"
 	"github.com/yaya-ai/yaya/gateway"
 	"github.com/yaya-ai/yaya/gateway/plane/measure"
+	"github.com/yaya-ai/yaya/hooks"
 	"github.com/yaya-ai/yaya/internal/agentskill"
 	"github.com/yaya-ai/yaya/internal/proc"
 	"github.com/yaya-ai/yaya/internal/telemetry"
@@ -43,6 +44,8 @@ type core struct {
 	files    *tool_workspace.Plugin
 	shell    *tool_shell.Plugin
 	coder    *strategy_coder.Plugin
+	hooks    *hooks.Hooks
+	spare    spareFolder
 	library  *agentskill.Library
 	skills   *skills.Plugin
 	memory   *memory_sqlite.Plugin
@@ -91,7 +94,7 @@ func openCore(ctx context.Context, st *stores) (_ *core, err error) {
 	if err := c.openTelemetry(ctx); err != nil {
 		return nil, err
 	}
-	c.people = people{commands: c.commands, approvals: k.Approvals, dispatch: k.Dispatch}
+	c.people = people{commands: c.commands, approvals: k.Approvals, dispatch: k.Dispatch, first: c.approving}
 	k.Dispatch.SetApprover(c.people)
 	c.gate = folder.NewGate(folder.GateConfig{Store: st.folders, Folder: c.folder, Ask: c.people.ask})
 	k.Dispatch.SetGate(c.gate)
@@ -109,7 +112,7 @@ func openCore(ctx context.Context, st *stores) (_ *core, err error) {
 	for _, h := range []tool.Hook{c.files.Hook(), c.shell.Hook(), c.coder.Hook(), c.commands} {
 		k.Dispatch.AddHook(h)
 	}
-	return c, nil
+	return c, c.startHooks(ctx)
 }
 
 // agents are the plugins that agents are made of, in the order in which they are
@@ -133,6 +136,9 @@ func (c *core) onStopped(f func(context.Context) error) { c.stopped = append(c.s
 func (c *core) Close(ctx context.Context) error {
 	ctx, cancel := c.st.at.closing(ctx, writeTime)
 	defer cancel()
+	if c.hooks != nil {
+		c.hooks.Close()
+	}
 	err := c.kernel.Stop(ctx, "stopped")
 	for _, f := range c.stopped {
 		err = errors.Join(err, f(ctx))
@@ -142,5 +148,5 @@ func (c *core) Close(ctx context.Context) error {
 		c.recorded.Close()
 	}
 	c.ends.all()
-	return err
+	return errors.Join(err, c.spare.remove())
 }

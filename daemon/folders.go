@@ -43,6 +43,7 @@ func folders(data *os.Root, settings *config.Store, guard *workspace.Guard, boxe
 		}
 		out = append(out, checksHere(boxes, checks)...)
 		out = append(out, skillItems(skills, w)...)
+		out = append(out, hookItems(w, settings.Bool(claudeHooks))...)
 		items, err := seen.Items(w, boxes)
 		return append(out, items...), err
 	})

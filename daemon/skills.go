@@ -94,9 +94,18 @@ func (g *Flags) WithSkills(dir string, f func(SkillsHere) error) (err error) {
 	return f(here)
 }
 
-// openSkills opens the folder that a session works in for the library of skills, if it is
-// trusted. The session "" works where yaya does.
+// openSkills is openTrusted for the library of skills.
 func (c *core) openSkills(session string) (in *agentskill.Folder, done func()) {
+	w, done := c.openTrusted(session)
+	if w == nil {
+		return nil, done
+	}
+	return skillFolder(w), done
+}
+
+// openTrusted opens the folder that a session works in, if it is trusted; otherwise the
+// workspace is nil. The session "" works where yaya does.
+func (c *core) openTrusted(session string) (w *workspace.Workspace, done func()) {
 	nothing := func() {}
 	dir := c.st.workspace
 	if session == "" {
@@ -114,7 +123,7 @@ func (c *core) openSkills(session string) (in *agentskill.Folder, done func()) {
 	if err != nil {
 		return nil, nothing
 	}
-	return skillFolder(w), func() { _ = w.Close() }
+	return w, func() { _ = w.Close() }
 }
 
 // skillItems are the skills of a folder, as the question about it shows them. Broken ones

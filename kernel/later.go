@@ -15,6 +15,7 @@ type later struct {
 	answerer []func() bool
 	timeout  func(session string) time.Duration
 	prepare  []func(session string)
+	admit    func(ctx context.Context, session, prompt string) (string, error)
 	notes    []func(session string, window int, tools []string) string
 }
 
@@ -48,6 +49,24 @@ func (k *Kernel) OnUndriven(f func(session string)) {
 	k.later.mu.Lock()
 	defer k.later.mu.Unlock()
 	k.later.prepare = append(k.later.prepare[:len(k.later.prepare):len(k.later.prepare)], f)
+}
+
+// SetAdmit registers what is asked before a model gets messages of the user; see [loop.Config]. Register before
+// [Kernel.Start].
+func (k *Kernel) SetAdmit(f func(ctx context.Context, session, prompt string) (string, error)) {
+	k.later.mu.Lock()
+	defer k.later.mu.Unlock()
+	k.later.admit = f
+}
+
+func (l *later) admitted(ctx context.Context, session, prompt string) (string, error) {
+	l.mu.Lock()
+	f := l.admit
+	l.mu.Unlock()
+	if f == nil {
+		return "", nil
+	}
+	return f(ctx, session, prompt)
 }
 
 // AddNotes registers a part of the system prompts of all sessions; see [loop.Config]. Register

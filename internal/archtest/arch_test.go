@@ -53,6 +53,7 @@ var allowed = map[string][]string{
 	"control/local":            {"control"},
 	"control/controltest":      {"control"}, // for tests
 	"feature":                  {"kernel/..."},
+	"hooks":                    {"kernel/..."},
 	"mcpbridge":                {"kernel/...", "feature", "mcpbridge/..."},
 	"mcpbridge/servers":        {},
 	"mcpbridge/clients":        {"mcpbridge/servers"},
@@ -87,6 +88,7 @@ var allowed = map[string][]string{
 	"internal/service":         {"internal/atomicfile", "internal/lazyregexp", "internal/userfile"},
 	"internal/patch":           {"internal/lazyregexp"},
 	"internal/agentskill":      {"internal/worded"},
+	"internal/hookconf":        {"internal/cut", "internal/worded"},
 	"internal/workspace":       {"internal/lazyregexp"},
 	"internal/soak":            {"internal/sse"},
 	"internal/bench":           {"internal/bench/load"},
@@ -101,12 +103,12 @@ var allowed = map[string][]string{
 	"internal/backup":          {"internal/secretfile", "internal/userfile"},
 	"internal/certs":           {"internal/atomicfile", "internal/backoff", "internal/keypin", "internal/netaddr"},
 	"internal/certs/certstest": {"internal/certs"}, // for tests
-	"daemon":                   {"auth", "control/...", "daemon/...", "feature", "gateway/...", "kernel/...", "mcpbridge/...", "plugins/..."},
+	"daemon":                   {"auth", "control/...", "daemon/...", "feature", "gateway/...", "hooks", "kernel/...", "mcpbridge/...", "plugins/..."},
 	"daemon/datadir":           {"kernel/...", "mcpbridge/trust", "plugins/memory_sqlite"},
 	"cmd/yaya": {
 		"daemon", "daemon/datadir", "cmd/yaya/chat", "gateway/client", "mcpbridge/clients", "mcpbridge/manage", "mcpbridge/servers", "mcpbridge/stdioproxy",
 		// Packages for a command's output, or for reading without a daemon.
-		"auth", "control", "control/local", "feature", "gateway", "gateway/admin", "kernel/config", "kernel/event", "kernel/folder", "kernel/plugin", "kernel/session", "kernel/tool", "mcpbridge/trust", "plugins/llm_echo",
+		"auth", "control", "control/local", "feature", "gateway", "gateway/admin", "hooks", "kernel/config", "kernel/event", "kernel/folder", "kernel/plugin", "kernel/session", "kernel/tool", "mcpbridge/trust", "plugins/llm_echo",
 	},
 }
 

@@ -63,6 +63,8 @@ type turn struct {
 	memories []event.MemoryEntry
 	noted    string // what the notes are of
 	note     string
+	admitted string // what admission has added for the model
+	let      int    // how many messages were admitted: the first, and those that joined
 	pending  []event.ToolCall
 }
 
