@@ -30,7 +30,7 @@ func (h *Hooks) PreToolCall(ctx context.Context, call tool.Call, def tool.Defini
 		return tool.Verdict{}, nil
 	}
 	if s.err != nil {
-		return h.denied(ctx, hookconf.Hook{Name: "hooks", Event: hookconf.PreTool}, call, def, "the hooks cannot be read: "+s.err.Error()), nil
+		return h.denied(ctx, hookconf.Hook{Name: "hooks", Event: hookconf.PreTool}, call, def, "the hooks cannot be read: "+s.err.Error()), nil //nolint:nilerr // the verdict says so
 	}
 	var out tool.Verdict
 	for _, hook := range s.hooks {

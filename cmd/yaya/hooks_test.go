@@ -36,15 +36,22 @@ func TestHooks(t *testing.T) {
 	}
 	_, out := b.v1("POST", "/sessions", `{"workspace_path":"`+ws+`"}`)
 	id, _ := out["session_id"].(string)
-	if status, out := b.v1("POST", "/sessions/"+id+"/messages", `{"role":"user","id":"m","parts":[{"type":"text","text":"the password is x"}]}`); status != 202 {
-		t.Fatalf("got %v, %v, want status 202", status, out)
+	status, sent := b.v1("POST", "/sessions/"+id+"/messages", `{"role":"user","id":"m","parts":[{"type":"text","text":"the password is x"}]}`)
+	if status != 202 {
+		t.Fatalf("got %v, %v, want status 202", status, sent)
 	}
-	events, _ := b.until(id, "", "session_failed")
+	events, last := b.until(id, "", "session_failed")
 	if said := string(events[len(events)-1].Data); !strings.Contains(said, "no-leaks") {
 		t.Errorf("the turn ends with %s, want the hook's name", said)
 	}
-	if out := b.must("audit", "--json"); strings.Count(out, "hook_denied") != 2 || !strings.Contains(out, "no-reading") || !strings.Contains(out, "no-leaks") {
-		t.Errorf("yaya audit = %s, want both denials with the names of the hooks", out)
+	// A retry is no way around the hook.
+	turn, _ := sent["turn_id"].(string)
+	if status, out := b.v1("POST", "/sessions/"+id+"/turns/"+turn+"/retry", ""); status != 202 {
+		t.Fatalf("retry: got %v, %v, want status 202", status, out)
+	}
+	b.until(id, last, "session_failed")
+	if out := b.must("audit", "--json"); strings.Count(out, "hook_denied") != 3 || !strings.Contains(out, "no-reading") || !strings.Contains(out, "no-leaks") {
+		t.Errorf("yaya audit = %s, want all denials with the names of the hooks", out)
 	}
 }
 

@@ -119,7 +119,9 @@ func claude(e Event, text string) (a Answer, err error) {
 	switch c.Decision {
 	case "block", Deny:
 		a.Decision, a.Reason = Deny, cmp.Or(c.Reason, a.Reason)
-	case "approve", "":
+	case "approve", Allow, "":
+	case Ask:
+		a.Decision, a.Reason = Ask, cmp.Or(c.Reason, a.Reason)
 	default:
 		return a, fmt.Errorf("it answered with the unknown decision %q", cut.Text(string(c.Decision), 60))
 	}
