@@ -44,7 +44,7 @@ func TestHooks(t *testing.T) {
 	if said := string(events[len(events)-1].Data); !strings.Contains(said, "no-leaks") {
 		t.Errorf("the turn ends with %s, want the hook's name", said)
 	}
-	// A retry is no way around the hook.
+	// A retry does not lead around the hook.
 	turn, _ := sent["turn_id"].(string)
 	if status, out := b.v1("POST", "/sessions/"+id+"/turns/"+turn+"/retry", ""); status != 202 {
 		t.Fatalf("retry: got %v, %v, want status 202", status, out)
