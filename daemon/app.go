@@ -29,6 +29,9 @@ type AppOptions struct {
 	lenient bool // goes on without a server that is required: to look at it
 }
 
+// TestOptions are those for running a hook without a daemon and without servers.
+func TestOptions(log zerolog.Logger) AppOptions { return AppOptions{Log: log, bare: true} }
+
 // App holds the phases of a process without a daemon, up to the bridge, with its kernel
 // started.
 type App struct {

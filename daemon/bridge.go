@@ -51,11 +51,13 @@ func newBridge(ctx context.Context, c *core, l manage.Loaded, clients downstream
 	})
 	b.host = feature.NewHost(feature.Config{Registry: k.Tools, Dispatcher: k.Dispatch, Log: at.log, OnStatus: b.onStatus, Mask: at.secrets.String})
 	c.onStopped(b.endServers)
+	router := b.mcp.Router()
+	router.Servers = withSkills(router.Servers, c)
 	b.mcp.Attach(b.host)
 	k.OnBoundary(func(ctx context.Context) { b.host.Boundary(ctx) })
 	b.down = downstream.New(downstream.Config{
 		Dispatcher: k.Dispatch, Registry: k.Tools, Artifacts: k.Artifacts, Traffic: st.record.log, Telemetry: c.telemetry,
-		Boundary: b.host.Boundary, Settle: b.host.Settle, Watch: b.host.Watch, Absent: b.mcp.Absent, SessionEnded: b.mcp.Release, Router: b.mcp.Router(),
+		Boundary: b.host.Boundary, Settle: b.host.Settle, Watch: b.host.Watch, Absent: b.mcp.Absent, SessionEnded: b.mcp.Release, Router: router,
 		MaxMessage: func() int { return limits().Message }, Caller: caller, Profiles: config.Derive(at.settings, profiles),
 		Name: "yaya", Version: Version(), Log: at.log, TakeOver: clients,
 		Instructions: "Tools and prompts of several MCP servers, each named <server>__<name>.",

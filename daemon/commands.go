@@ -91,6 +91,8 @@ type people struct {
 	commands  *commands
 	approvals *approval.Runtime
 	dispatch  *tool.Dispatcher
+	// first is called before a person is asked; its error is the answer.
+	first func(ctx context.Context, call tool.Call, def tool.Definition) error
 }
 
 // Approve implements [tool.Approver].
@@ -100,6 +102,9 @@ func (p people) Approve(ctx context.Context, call tool.Call, def tool.Definition
 			return &tool.RejectedError{Feedback: NoRuleAsked + ": " + why}
 		}
 		return &tool.RejectedError{Feedback: NobodyAsked}
+	}
+	if err := p.first(ctx, call, def); err != nil {
+		return err
 	}
 	return p.approvals.Approve(ctx, call, def, brief)
 }

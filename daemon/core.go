@@ -9,6 +9,8 @@ import (
 	"github.com/yaya-ai/yaya/auth"
 	"github.com/yaya-ai/yaya/gateway"
 	"github.com/yaya-ai/yaya/gateway/plane/measure"
+	"github.com/yaya-ai/yaya/hooks"
+	"github.com/yaya-ai/yaya/internal/agentskill"
 	"github.com/yaya-ai/yaya/internal/proc"
 	"github.com/yaya-ai/yaya/internal/telemetry"
 	"github.com/yaya-ai/yaya/kernel"
@@ -21,6 +23,7 @@ import (
 	"github.com/yaya-ai/yaya/plugins/llm_echo"
 	"github.com/yaya-ai/yaya/plugins/llm_openai"
 	"github.com/yaya-ai/yaya/plugins/memory_sqlite"
+	"github.com/yaya-ai/yaya/plugins/skills"
 	"github.com/yaya-ai/yaya/plugins/strategy_coder"
 	"github.com/yaya-ai/yaya/plugins/strategy_react"
 	"github.com/yaya-ai/yaya/plugins/tool_shell"
@@ -41,6 +44,10 @@ type core struct {
 	files    *tool_workspace.Plugin
 	shell    *tool_shell.Plugin
 	coder    *strategy_coder.Plugin
+	hooks    *hooks.Hooks
+	spare    spareFolder
+	library  *agentskill.Library
+	skills   *skills.Plugin
 	memory   *memory_sqlite.Plugin
 	recorded *bus.Subscription
 	// telemetry sends traces and metrics; nil if they go nowhere.
@@ -87,7 +94,7 @@ func openCore(ctx context.Context, st *stores) (_ *core, err error) {
 	if err := c.openTelemetry(ctx); err != nil {
 		return nil, err
 	}
-	c.people = people{commands: c.commands, approvals: k.Approvals, dispatch: k.Dispatch}
+	c.people = people{commands: c.commands, approvals: k.Approvals, dispatch: k.Dispatch, first: c.approving}
 	k.Dispatch.SetApprover(c.people)
 	c.gate = folder.NewGate(folder.GateConfig{Store: st.folders, Folder: c.folder, Ask: c.people.ask})
 	k.Dispatch.SetGate(c.gate)
@@ -99,10 +106,13 @@ func openCore(ctx context.Context, st *stores) (_ *core, err error) {
 	})
 	k.Dispatch.SetWitness(c.shell.Unreviewed)
 	c.coder = strategy_coder.New(strategy_coder.Config{Folder: c.folder, Trusted: c.gate.Trusted, Guard: st.guard, Verify: c.shell})
+	c.library = agentskill.NewLibrary(at.UserSkills()...)
+	c.skills = skills.New(skills.Config{Library: c.library, Open: c.openSkills, Hidden: func(dir string) bool { return inside(dir, at.Config) || inside(dir, at.data.Name()) }})
+	k.AddNotes(c.skills.Catalogue)
 	for _, h := range []tool.Hook{c.files.Hook(), c.shell.Hook(), c.coder.Hook(), c.commands} {
 		k.Dispatch.AddHook(h)
 	}
-	return c, nil
+	return c, c.startHooks(ctx)
 }
 
 // agents are the plugins that agents are made of, in the order in which they are
@@ -114,7 +124,7 @@ func (c *core) agents() []plugin.Plugin {
 		llm_openai.New(os.Getenv),
 		c.memory,
 		agent_tool.New(c.kernel.Sessions, c.kernel.Loop),
-		c.files, c.shell, c.coder,
+		c.files, c.shell, c.coder, c.skills, c.skills.Tool(),
 	}
 }
 
@@ -126,6 +136,9 @@ func (c *core) onStopped(f func(context.Context) error) { c.stopped = append(c.s
 func (c *core) Close(ctx context.Context) error {
 	ctx, cancel := c.st.at.closing(ctx, writeTime)
 	defer cancel()
+	if c.hooks != nil {
+		c.hooks.Close()
+	}
 	err := c.kernel.Stop(ctx, "stopped")
 	for _, f := range c.stopped {
 		err = errors.Join(err, f(ctx))
@@ -135,5 +148,5 @@ func (c *core) Close(ctx context.Context) error {
 		c.recorded.Close()
 	}
 	c.ends.all()
-	return err
+	return errors.Join(err, c.spare.remove())
 }

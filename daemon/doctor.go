@@ -104,6 +104,7 @@ func (d *doctor) checks(ctx context.Context, timeout time.Duration) []inspection
 			return ds
 		}},
 		{"secrets", "stored secrets", func() []plugin.Diagnosis { return some(secretsDiagnosis(ctx, st.at.vault, timeout)) }},
+		{"hooks", "hooks", func() []plugin.Diagnosis { return some(d.bridge.core.hooksDiagnosis()) }},
 		{"sandbox", "sandbox", func() []plugin.Diagnosis {
 			return []plugin.Diagnosis{sandboxDiagnosis(st.sandboxes.Standing(), d.bridge.serverPrograms())}
 		}},

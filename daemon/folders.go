@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/yaya-ai/yaya/auth"
+	"github.com/yaya-ai/yaya/internal/agentskill"
 	"github.com/yaya-ai/yaya/internal/sandbox"
 	"github.com/yaya-ai/yaya/internal/workspace"
 	"github.com/yaya-ai/yaya/kernel/config"
@@ -22,6 +23,7 @@ import (
 // folders returns the store of trusted folders: what trusting a folder lets run is
 // looked up here, for every surface. seen are the digests of files that it remembers.
 func folders(data *os.Root, settings *config.Store, guard *workspace.Guard, boxes *sandbox.Sandboxes, seen *manage.Digests) *folder.Store {
+	skills := agentskill.NewLibrary() // remembers what it has read
 	store := folder.NewStore(data, func(dir string) ([]folder.Item, error) {
 		w, err := guard.Open(dir)
 		if err != nil {
@@ -40,6 +42,8 @@ func folders(data *os.Root, settings *config.Store, guard *workspace.Guard, boxe
 			}
 		}
 		out = append(out, checksHere(boxes, checks)...)
+		out = append(out, skillItems(skills, w)...)
+		out = append(out, hookItems(w, settings.Bool(claudeHooks))...)
 		items, err := seen.Items(w, boxes)
 		return append(out, items...), err
 	})

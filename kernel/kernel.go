@@ -231,6 +231,8 @@ func (k *Kernel) drive() (err error) {
 		},
 		MaxIterations: func() int { return k.Settings.Int("loop.max_iterations") },
 		Attached:      k.attached,
+		Admit:         k.later.admitted,
+		Notes:         k.later.note,
 		Window:        k.window,
 		LLMTimeout:    func() time.Duration { return k.Settings.Duration("loop.llm_timeout") },
 		Compaction: func() (session.CompactOptions, bool) {

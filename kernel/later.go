@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"time"
 )
@@ -14,6 +15,8 @@ type later struct {
 	answerer []func() bool
 	timeout  func(session string) time.Duration
 	prepare  []func(session string)
+	admit    func(ctx context.Context, session, prompt string) (string, error)
+	notes    []func(session string, window int, tools []string) string
 }
 
 // OnBoundary has f called before each turn. Register before [Kernel.Start].
@@ -46,6 +49,45 @@ func (k *Kernel) OnUndriven(f func(session string)) {
 	k.later.mu.Lock()
 	defer k.later.mu.Unlock()
 	k.later.prepare = append(k.later.prepare[:len(k.later.prepare):len(k.later.prepare)], f)
+}
+
+// SetAdmit registers what is asked before a model gets messages of the user; see [loop.Config]. Register before
+// [Kernel.Start].
+func (k *Kernel) SetAdmit(f func(ctx context.Context, session, prompt string) (string, error)) {
+	k.later.mu.Lock()
+	defer k.later.mu.Unlock()
+	k.later.admit = f
+}
+
+func (l *later) admitted(ctx context.Context, session, prompt string) (string, error) {
+	l.mu.Lock()
+	f := l.admit
+	l.mu.Unlock()
+	if f == nil {
+		return "", nil
+	}
+	return f(ctx, session, prompt)
+}
+
+// AddNotes registers a part of the system prompts of all sessions; see [loop.Config]. Register
+// before [Kernel.Start].
+func (k *Kernel) AddNotes(f func(session string, window int, tools []string) string) {
+	k.later.mu.Lock()
+	defer k.later.mu.Unlock()
+	k.later.notes = append(k.later.notes[:len(k.later.notes):len(k.later.notes)], f)
+}
+
+func (l *later) note(session string, window int, tools []string) string {
+	l.mu.Lock()
+	all := l.notes
+	l.mu.Unlock()
+	var out []string
+	for _, f := range all {
+		if text := f(session, window, tools); text != "" {
+			out = append(out, text)
+		}
+	}
+	return strings.Join(out, "\n")
 }
 
 func (l *later) undriven(session string) {

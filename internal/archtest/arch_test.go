@@ -45,6 +45,7 @@ var allowed = map[string][]string{
 	"plugins/tool_workspace":   {"kernel/..."},
 	"plugins/tool_shell":       {"kernel/..."},
 	"plugins/strategy_coder":   {"kernel/..."},
+	"plugins/skills":           {"kernel/..."},
 	"kernel/approval":          {"kernel/event", "kernel/bus", "kernel/tool"},
 	"kernel/folder":            {"kernel/event", "kernel/tool", "kernel/approval"},
 	"auth":                     {"control"},
@@ -52,6 +53,7 @@ var allowed = map[string][]string{
 	"control/local":            {"control"},
 	"control/controltest":      {"control"}, // for tests
 	"feature":                  {"kernel/..."},
+	"hooks":                    {"kernel/..."},
 	"mcpbridge":                {"kernel/...", "feature", "mcpbridge/..."},
 	"mcpbridge/servers":        {},
 	"mcpbridge/clients":        {"mcpbridge/servers"},
@@ -85,6 +87,8 @@ var allowed = map[string][]string{
 	"internal/secretfile":      {"internal/worded"},
 	"internal/service":         {"internal/atomicfile", "internal/lazyregexp", "internal/userfile"},
 	"internal/patch":           {"internal/lazyregexp"},
+	"internal/agentskill":      {"internal/worded"},
+	"internal/hookconf":        {"internal/cut", "internal/worded"},
 	"internal/workspace":       {"internal/lazyregexp"},
 	"internal/soak":            {"internal/sse"},
 	"internal/bench":           {"internal/bench/load"},
@@ -100,12 +104,12 @@ var allowed = map[string][]string{
 	"internal/backup":          {"internal/secretfile", "internal/userfile"},
 	"internal/certs":           {"internal/atomicfile", "internal/backoff", "internal/keypin", "internal/netaddr"},
 	"internal/certs/certstest": {"internal/certs"}, // for tests
-	"daemon":                   {"auth", "control/...", "daemon/...", "feature", "gateway/...", "kernel/...", "mcpbridge/...", "plugins/..."},
+	"daemon":                   {"auth", "control/...", "daemon/...", "feature", "gateway/...", "hooks", "kernel/...", "mcpbridge/...", "plugins/..."},
 	"daemon/datadir":           {"kernel/...", "mcpbridge/trust", "plugins/memory_sqlite"},
 	"cmd/yaya": {
 		"daemon", "daemon/datadir", "cmd/yaya/chat", "gateway/client", "mcpbridge/clients", "mcpbridge/manage", "mcpbridge/servers", "mcpbridge/stdioproxy",
 		// Packages for a command's output, or for reading without a daemon.
-		"auth", "control", "control/local", "feature", "gateway", "gateway/admin", "kernel/config", "kernel/event", "kernel/folder", "kernel/plugin", "kernel/session", "kernel/tool", "mcpbridge/trust", "plugins/llm_echo",
+		"auth", "control", "control/local", "feature", "gateway", "gateway/admin", "hooks", "kernel/config", "kernel/event", "kernel/folder", "kernel/plugin", "kernel/session", "kernel/tool", "mcpbridge/trust", "plugins/llm_echo",
 	},
 }
 

@@ -24,6 +24,7 @@ var house = map[string]string{
 	"auth":      "who somebody is, and may do",
 	"control":   "the log of devices, keys, agents, skills",
 	"feature":   "what offers tools, and its restarts",
+	"hooks":     "commands of users at events: guards of calls",
 	"kernel":    "sessions, turns, tools, approvals, models",
 }
 

@@ -31,6 +31,18 @@ func (w *Workspace) isRepository(dir string) bool {
 	return true
 }
 
+// Check returns why a file of the folder may not be read: it is another name for a file of
+// yaya's own, or of the repository's configuration.
+func (w *Workspace) Check(info fs.FileInfo) error {
+	switch {
+	case w.isOwn(info):
+		return fmt.Errorf("%w: the file is another name for one of them", ErrOwn)
+	case w.isGitConfig(info):
+		return ErrGit
+	}
+	return nil
+}
+
 // isOwn reports whether a file is one of yaya's own under another name: a hard link.
 func (w *Workspace) isOwn(info fs.FileInfo) bool {
 	st, ok := info.Sys().(*syscall.Stat_t)

@@ -64,6 +64,7 @@ var Keys = []Key{
 	{"servers.max_message_bytes", `67108864`, "bytes of one message of an MCP server or client, from 1 MiB to 256 MiB", number},
 	{"servers.tool_max_sec", "", "seconds that a call of an MCP server's tool may take in total, even with progress", number},
 	{"http.fast_path", `true`, "serve simple requests of MCP clients without net/http; read at the start", boolean},
+	{"hooks.claude", `false`, "run the hooks in .claude/settings.json, too: yours, and those of trusted folders", boolean},
 	{"loop.max_iterations", `500`, "model calls in one turn", number},
 	{"loop.llm_timeout", `"10m"`, "how long one model call may take", duration},
 	{"compaction.enabled", `true`, "shorten histories that near the model's window", boolean},

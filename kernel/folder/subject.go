@@ -20,6 +20,8 @@ const (
 	Check        Kind = "check"        // a command that runs after the agent's changes
 	Server       Kind = "server"       // an MCP server that is started
 	Instructions Kind = "instructions" // a file that the agent follows
+	Skill        Kind = "skill"        // a folder with instructions that the agent loads
+	Hook         Kind = "hook"         // a command that runs at an event
 )
 
 // Bounds of what a question can show.
@@ -110,7 +112,7 @@ func (s Subject) Digest() string {
 
 func (s Subject) check() error {
 	if len(s.Items) > maxItems {
-		return fmt.Errorf("%w: %s has %d commands, servers and instruction files, %d at most", ErrTooMuch, s.Folder, len(s.Items), maxItems)
+		return fmt.Errorf("%w: %s has %d commands, servers, skills, hooks and instruction files, %d at most", ErrTooMuch, s.Folder, len(s.Items), maxItems)
 	}
 	for _, i := range s.Items {
 		if len(i.Name) > maxText || len(i.Runs) > maxText {

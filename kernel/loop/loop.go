@@ -62,6 +62,14 @@ type Config struct {
 	// Compaction says how to shorten histories that near the window; false switches it off. A
 	// threshold counts in addition to 80 % of the window. Default: on, by the window.
 	Compaction func() (session.CompactOptions, bool)
+	// Admit is called before the model gets messages of the user: that with which a turn
+	// begins, and those that join it. It returns what the system prompt says in addition, for
+	// this turn, and an error ends the turn. Default: everything is admitted.
+	Admit func(ctx context.Context, session, prompt string) (notes string, err error)
+	// Notes returns what a system prompt says beside the strategy's own: "" for nothing. It
+	// must not take more than a small share of the window, in tokens. tools are those that
+	// the model gets, none meaning all. Default: nothing.
+	Notes func(session string, window int, tools []string) string
 	// Attached returns a message with the content of its attachments. Default: their
 	// names.
 	Attached func(session string, m event.Message) event.Message
@@ -103,6 +111,12 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Compaction == nil {
 		c.Compaction = func() (session.CompactOptions, bool) { return session.CompactOptions{}, true }
+	}
+	if c.Admit == nil {
+		c.Admit = func(context.Context, string, string) (string, error) { return "", nil }
+	}
+	if c.Notes == nil {
+		c.Notes = func(string, int, []string) string { return "" }
 	}
 	if c.Window == nil {
 		c.Window = func(string) int { return 0 }

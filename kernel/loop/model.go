@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/yaya-ai/yaya/kernel/bus"
@@ -72,6 +73,9 @@ func (t *turn) request(d event.DecideResponse) (req event.LLMRequest, seen int, 
 	if err != nil {
 		return req, 0, err
 	}
+	if err := t.admit(history, seen); err != nil {
+		return req, 0, err
+	}
 	own := ""
 	if t.session != nil {
 		if own, err = t.session.System(); err != nil {
@@ -80,7 +84,7 @@ func (t *turn) request(d event.DecideResponse) (req event.LLMRequest, seen int, 
 	}
 	history = t.attached(history)
 	var msgs []event.Message
-	for _, system := range []string{own, d.System, t.remembered()} {
+	for _, system := range []string{own, d.System, t.notes(d), t.remembered()} {
 		if system != "" {
 			msgs = append(msgs, event.Message{Role: "system", Content: system})
 		}
@@ -90,6 +94,40 @@ func (t *turn) request(d event.DecideResponse) (req event.LLMRequest, seen int, 
 		d.Provider, d.Model = chosen, "" // the one that the provider has
 	}
 	return event.LLMRequest{Provider: d.Provider, Model: d.Model, Messages: append(msgs, history...), Tools: t.offered(d.Tools), Params: objectParams(d.Params)}, seen, nil
+}
+
+// admit asks about the messages that the model has not seen yet: the last of the history when
+// the turn begins, however it began, and those that have joined it since.
+func (t *turn) admit(history []event.Message, joined int) error {
+	n := 1 + joined - t.let
+	if n <= 0 {
+		return nil
+	}
+	var said []string
+	for i := len(history) - 1; i >= 0 && len(said) < n; i-- {
+		if history[i].Role == "user" {
+			said = append(said, history[i].Content)
+		}
+	}
+	slices.Reverse(said)
+	notes, err := t.l.cfg.Admit(t.ctx, t.thread.id, strings.Join(said, "\n"))
+	if err != nil {
+		return &stepError{"denied", err}
+	}
+	t.let += n
+	t.admitted = strings.TrimSpace(t.admitted + "\n" + notes)
+	return nil
+}
+
+// notes returns the notes for a turn. They stay as they are during the turn, unless the window
+// or the tools change: services keep the beginning of a request.
+func (t *turn) notes(d event.DecideResponse) string {
+	window := t.measure(event.LLMRequest{Provider: d.Provider, Model: d.Model}).window
+	key := fmt.Sprintf("%d %q", window, d.Tools)
+	if t.noted != key {
+		t.noted, t.note = key, t.l.cfg.Notes(t.thread.id, window, d.Tools)
+	}
+	return strings.TrimSpace(t.note + "\n" + t.admitted)
 }
 
 // call sends a request and returns how it ended.

@@ -61,6 +61,10 @@ type turn struct {
 	narrow   int   // the window that a refusal has shown, in tokens; 0: none
 	stuck    int   // the length below which no summary is tried again, since one failed
 	memories []event.MemoryEntry
+	noted    string // what the notes are of
+	note     string
+	admitted string // what admission has added for the model
+	let      int    // how many messages were admitted: the first, and those that joined
 	pending  []event.ToolCall
 }
 

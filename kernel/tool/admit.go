@@ -69,7 +69,10 @@ func (d *Dispatcher) Insists(ctx context.Context, call Call, def Definition) str
 	hooks := d.hooks
 	d.mu.Unlock()
 	for _, h := range hooks {
-		if v := callHook(ctx, h, call, def); v.Decision == Ask {
+		if h.wants != nil && !h.wants(call.Origin) {
+			continue
+		}
+		if v := callHook(ctx, h.Hook, call, def); v.Decision == Ask {
 			return v.Reason
 		}
 	}
@@ -77,10 +80,13 @@ func (d *Dispatcher) Insists(ctx context.Context, call Call, def Definition) str
 }
 
 // strictest asks the hooks, and the policy, which may see the tool in another form.
-func (d *Dispatcher) strictest(ctx context.Context, hooks []Hook, call Call, def, seen Definition) Verdict {
+func (d *Dispatcher) strictest(ctx context.Context, hooks []selected, call Call, def, seen Definition) Verdict {
 	out := Verdict{}
 	for _, h := range hooks {
-		if v := callHook(ctx, h, call, def); v.Decision > out.Decision {
+		if h.wants != nil && !h.wants(call.Origin) {
+			continue
+		}
+		if v := callHook(ctx, h.Hook, call, def); v.Decision > out.Decision {
 			out = v
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -41,6 +42,25 @@ type Verdict struct {
 // An error denies the call.
 type Hook interface {
 	PreToolCall(ctx context.Context, call Call, def Definition) (Verdict, error)
+}
+
+// Selective is implemented by hooks that do not want all calls: others do not pay for them.
+type Selective interface {
+	// Wants reports whether calls of an origin are wanted now.
+	Wants(origin Origin) bool
+}
+
+// selected is a hook; a nil wants wants all calls.
+type selected struct {
+	Hook
+	wants func(Origin) bool
+}
+
+// After sees the results of calls whose tools ran, before anybody else, and returns what counts
+// instead. It obeys ctx.
+type After interface {
+	Selective
+	PostToolCall(ctx context.Context, call Call, def Definition, res Result) Result
 }
 
 // Policy decides about calls after the hooks.
@@ -98,10 +118,11 @@ type Dispatcher struct {
 	cfg DispatcherConfig
 
 	mu       sync.Mutex
-	hooks    []Hook
+	hooks    []selected
 	gate     Gate
 	approver Approver
 	witness  Witness
+	after    atomic.Pointer[After]
 	work     workgroup.Group
 }
 
@@ -118,7 +139,16 @@ func NewDispatcher(cfg DispatcherConfig) *Dispatcher {
 func (d *Dispatcher) AddHook(h Hook) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.hooks = append(d.hooks[:len(d.hooks):len(d.hooks)], h)
+	s := selected{Hook: h}
+	if x, ok := h.(Selective); ok {
+		s.wants = x.Wants
+	}
+	d.hooks = append(d.hooks[:len(d.hooks):len(d.hooks)], s)
+}
+
+// SetAfter sets what sees results first, before the first call.
+func (d *Dispatcher) SetAfter(a After) {
+	d.after.Store(&a)
 }
 
 // SetGate sets the gate, before the first call. Without one every folder is closed.
@@ -261,6 +291,7 @@ func (d *Dispatcher) run(ctx context.Context, e *Entry, call Call) Result {
 			return notRun(res)
 		}
 	}
+	whole := ctx
 	if _, obeys := e.Tool.(Obedient); !obeys || e.Def.Timeout != OwnTimeout {
 		limit := cmp.Or(max(e.Def.Timeout, 0), DefaultTimeout)
 		var cancel context.CancelFunc
@@ -269,6 +300,9 @@ func (d *Dispatcher) run(ctx context.Context, e *Entry, call Call) Result {
 	}
 	d.concealProgress(&call)
 	res = d.invoke(ctx, e, call, ended)
+	if after := d.after.Load(); after != nil && (*after).Wants(call.Origin) {
+		res = (*after).PostToolCall(whole, call, e.Def, d.conceal(res))
+	}
 	res.Approved = approved
 	if call.Native != nil && res.Native != nil {
 		return res

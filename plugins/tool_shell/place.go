@@ -38,7 +38,12 @@ func (p *Plugin) open(session, dir string) (*place, error) {
 	if err != nil {
 		return nil, err
 	}
-	at := &place{session: session, root: root}
+	return p.openAt(session, root, dir)
+}
+
+// openAt opens a folder of a workspace.
+func (p *Plugin) openAt(session, root, dir string) (at *place, err error) {
+	at = &place{session: session, root: root}
 	if at.w, err = p.cfg.Guard.Open(root); err != nil {
 		return nil, err
 	}
@@ -99,16 +104,23 @@ type setting struct {
 	box     box
 	git     gitState // when the last command began
 	emptied bool     // its /tmp held too much when a command began
+	apart   bool     // standard error is not part of the output
 }
 
 // settle fixes the setting of commands.
 func (p *Plugin) settle(session, dir string, u use) (*setting, error) {
-	info, err := os.Stat(sh)
+	at, err := p.open(session, dir)
 	if err != nil {
 		return nil, err
 	}
-	at, err := p.open(session, dir)
+	return p.settleAt(at, u)
+}
+
+// settleAt is settle for an open folder, which it closes if it fails.
+func (p *Plugin) settleAt(at *place, u use) (*setting, error) {
+	info, err := os.Stat(sh)
 	if err != nil {
+		at.close()
 		return nil, err
 	}
 	s := &setting{at: at, sh: info, env: p.environment(), prelude: p.limits()}
@@ -161,8 +173,11 @@ func (p *Plugin) start(ctx context.Context, s *setting, command string, watch *r
 		return nil, err
 	}
 	// One line, so that sh's line numbers stay correct.
-	const gate = "IFS= read -r _ <&3 || exit 126; exec 3<&- 2>&1\n"
-	spec := proc.Spec{Path: sh, Args: []string{"-c", gate + s.prelude + command}, Env: s.env, Dir: dir, Held: true}
+	gate := "IFS= read -r _ <&3 || exit 126; exec 3<&-"
+	if !s.apart {
+		gate += " 2>&1"
+	}
+	spec := proc.Spec{Path: sh, Args: []string{"-c", gate + "\n" + s.prelude + command}, Env: s.env, Dir: dir, Held: true}
 	if run != nil {
 		boxed := inTmp{run, tmp}
 		if now.bound != s.box.bound {

@@ -68,10 +68,22 @@ func Passed(more []string) (out []string) {
 	return out
 }
 
+// config returns a setting of the plugin, nil before it is loaded: a process without agents
+// runs hooks, too.
+func (p *Plugin) config(field string) json.RawMessage {
+	p.mu.Lock()
+	c := p.c
+	p.mu.Unlock()
+	if c == nil {
+		return nil
+	}
+	return c.Config(field)
+}
+
 // environment returns the part of our environment that commands get.
 func (p *Plugin) environment() []string {
 	var more []string
-	if raw := p.c.Config("env"); raw != nil && json.Unmarshal(raw, &more) != nil {
+	if raw := p.config("env"); raw != nil && json.Unmarshal(raw, &more) != nil {
 		more = nil
 	}
 	return append([]string{"TERM=dumb", "NO_COLOR=1", "GIT_TERMINAL_PROMPT=0", "PAGER=cat", "GIT_PAGER=cat"}, Passed(more)...)
@@ -80,7 +92,7 @@ func (p *Plugin) environment() []string {
 // maxMemory returns the memory limit of a command's process, in bytes, 0 without a setting.
 func (p *Plugin) maxMemory() int64 {
 	var memory int64
-	if raw := p.c.Config("max_memory"); raw != nil && json.Unmarshal(raw, &memory) == nil {
+	if raw := p.config("max_memory"); raw != nil && json.Unmarshal(raw, &memory) == nil {
 		return max(0, memory)
 	}
 	return 0

@@ -1,0 +1,227 @@
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/yaya-ai/yaya/control"
+	"github.com/yaya-ai/yaya/hooks"
+	"github.com/yaya-ai/yaya/internal/hookconf"
+	"github.com/yaya-ai/yaya/internal/workspace"
+	"github.com/yaya-ai/yaya/kernel/folder"
+	"github.com/yaya-ai/yaya/kernel/plugin"
+	"github.com/yaya-ai/yaya/kernel/tool"
+	"github.com/yaya-ai/yaya/plugins/tool_shell"
+)
+
+// claudeHooks is the setting that files of Claude Code count.
+const claudeHooks = "hooks.claude"
+
+// UserHooks are the user's files of hooks: yaya's own, and that of Claude Code.
+func (p Paths) UserHooks() (own, claude string) {
+	return filepath.Join(p.Config, "hooks.toml"), filepath.Join(p.Home, ".claude", "settings.json")
+}
+
+// startHooks starts the hooks, and has them see all calls, turns and events.
+func (c *core) startHooks(ctx context.Context) error {
+	at := c.st.at
+	own, claude := at.UserHooks()
+	cfg := hooks.Config{
+		User: own, UserClaude: claude, Claude: func() bool { return at.settings.Bool(claudeHooks) },
+		Open: c.openHooks, Folder: c.hookFolder, Log: at.log,
+		Run: func(ctx context.Context, p hooks.Program) (hooks.Ended, error) {
+			end, err := c.shell.Run(ctx, tool_shell.Program{Session: p.Session, Folder: p.Folder, Command: p.Command, Env: p.Env, Input: p.Input, Limit: p.Limit, Secrets: at.secrets})
+			return hooks.Ended(end), err
+		},
+	}
+	if c.st.controlPlane != nil {
+		cfg.Audit = c.st.controlPlane.denied
+	}
+	c.hooks = hooks.Start(context.WithoutCancel(ctx), cfg) // until Close
+	stop, err := c.hooks.Follow(c.kernel.Bus)
+	if err != nil {
+		return err
+	}
+	c.ends.add(stop)
+	c.kernel.Dispatch.AddHook(c.hooks)
+	c.kernel.Dispatch.SetAfter(c.hooks)
+	c.kernel.SetAdmit(c.hooks.Admit)
+	return nil
+}
+
+// openHooks is openTrusted for a folder with files of hooks. Whether it is trusted is looked up
+// only then: that reads more than these files.
+func (c *core) openHooks(session string) (w *workspace.Workspace, done func()) {
+	dir := c.st.workspace
+	if session != "" {
+		at, err := c.folder(session)
+		if err != nil {
+			return nil, func() {}
+		}
+		dir = at
+	}
+	for _, name := range hooks.Files(c.st.at.settings.Bool(claudeHooks)) {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+			return c.openTrusted(session)
+		}
+	}
+	return nil, func() {}
+}
+
+// approving runs the hooks for an ask.
+func (c *core) approving(ctx context.Context, call tool.Call, def tool.Definition) error {
+	return c.hooks.Approving(ctx, call, def)
+}
+
+// hookFolder returns the folder that the hooks of a session run in: its own, otherwise that of
+// yaya, and where no sandbox can be in that, an empty one.
+func (c *core) hookFolder(session string) (string, error) {
+	if session != "" {
+		if dir, err := c.folder(session); err == nil && c.st.guard.Check(dir) == nil {
+			return dir, nil
+		}
+	}
+	if c.st.guard.Check(c.st.workspace) == nil {
+		return c.st.workspace, nil
+	}
+	return c.spare.get()
+}
+
+// spareFolder is an empty folder, made when it is first needed.
+type spareFolder struct {
+	mu  sync.Mutex
+	dir string
+}
+
+func (s *spareFolder) get() (dir string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.dir == "" {
+		s.dir, err = os.MkdirTemp("", "yaya-hooks-")
+	}
+	return s.dir, err
+}
+
+func (s *spareFolder) remove() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.dir == "" {
+		return nil
+	}
+	return os.RemoveAll(s.dir) //nolint:forbidigo // a folder of this process's own
+}
+
+// denied puts the denial of a hook into the audit.
+func (c *controlPlane) denied(d hooks.Denial) error {
+	_, err := c.log.Append(context.Background(), control.Change{
+		Event: "hook_denied", Actor: Printable(cmp.Or(d.Principal, c.kernel), 100), Target: Printable(d.Hook, 100),
+		Payload: map[string]any{"file": d.File, "event": d.Event, "session_id": d.Session, "tool": d.Tool, "reason": d.Reason},
+	}, nil)
+	return err
+}
+
+// hooksDiagnosis returns the row of doctor about hooks; false if there are none.
+func (c *core) hooksDiagnosis() (plugin.Diagnosis, bool) {
+	s := c.hooks.State()
+	r := plugin.HealthReport{Status: plugin.Healthy, Summary: fmt.Sprintf("hooks: %d", s.Hooks)}
+	switch {
+	case s.Denies:
+		r = plugin.HealthReport{Status: plugin.Failing, Summary: "calls of tools are denied, since hooks cannot be read: " + s.Err.Error()}
+	case s.Err != nil:
+		r = plugin.HealthReport{Status: plugin.Degraded, Summary: "the hooks that were read before are in force: " + s.Err.Error()}
+	case len(s.Ignored) > 0:
+		r = plugin.HealthReport{Status: plugin.Degraded, Summary: "hooks of Claude Code that yaya does not run: " + strings.Join(s.Ignored[:min(len(s.Ignored), 10)], ", ")}
+	}
+	return plugin.Diagnosis{Plugin: "hooks", HealthReport: r}, s.Hooks > 0 || s.Err != nil || len(s.Ignored) > 0
+}
+
+// hookItems are the hooks of a folder, as the question about it shows them. The digest covers
+// the files of the folder that the command names.
+func hookItems(w *workspace.Workspace, claude bool) (out []folder.Item) {
+	f := hooks.Project(w, claude)
+	for _, h := range f.Hooks {
+		name := string(h.Event)
+		if h.Tool != "" {
+			name += " (" + h.Tool + ")"
+		}
+		sum := sha256.New()
+		fmt.Fprintf(sum, "%q %v %v\n", h.Name, h.Timeout, h.Claude)
+		for _, word := range strings.FieldsFunc(h.Command, func(r rune) bool { return strings.ContainsRune(" \t\n\"'`;|&()<>=", r) }) {
+			word = strings.TrimPrefix(strings.NewReplacer("${CLAUDE_PROJECT_DIR}", ".", "$CLAUDE_PROJECT_DIR", ".").Replace(word), "./")
+			if data, _, err := w.Read(word); err == nil {
+				fmt.Fprintf(sum, "%q %x\n", word, sha256.Sum256(data))
+			}
+		}
+		out = append(out, folder.Item{Kind: folder.Hook, Name: name, Runs: h.Command, Digest: hex.EncodeToString(sum.Sum(nil))})
+	}
+	if f.Err != nil {
+		text := f.Err.Error()
+		out = append(out, folder.Item{Kind: folder.Hook, Name: "cannot be read", Runs: text[:min(len(text), 1000)]})
+	}
+	return out
+}
+
+// HooksHere are the hooks of the user and of a folder.
+type HooksHere struct {
+	User, Project hooks.Found
+	Folder        string // "" if agents cannot work in it
+	Trusted       bool
+	Claude        bool // files of Claude Code count
+}
+
+// Hooks returns the hooks of a folder and of the user.
+func (g *Flags) Hooks(dir string) (here HooksHere, err error) {
+	if dir, err = filepath.Abs(dir); err != nil {
+		return here, err
+	}
+	p, err := g.Paths()
+	if err != nil {
+		return here, err
+	}
+	data, settings, err := g.Open(p, nil)
+	if err != nil {
+		return here, err
+	}
+	defer func() { err = errors.Join(err, data.Close()) }()
+	own, claude := p.UserHooks()
+	if here.Claude = settings.Bool(claudeHooks); !here.Claude {
+		claude = ""
+	}
+	here.User = hooks.User(own, claude)
+	guard, err := workspace.NewGuard(p.Own()...)
+	if err != nil {
+		return here, err
+	}
+	w, err := guard.Open(dir)
+	if errors.Is(err, workspace.ErrOwn) {
+		return here, nil
+	}
+	if err != nil {
+		return here, err
+	}
+	defer func() { _ = w.Close() }()
+	known, err := p.Folders(data, settings)
+	if err != nil {
+		return here, err
+	}
+	st, err := known.Status(dir)
+	if err != nil {
+		return here, err
+	}
+	here.Project, here.Folder, here.Trusted = hooks.Project(w, here.Claude), st.Folder, st.Trusted
+	return here, nil
+}
+
+// TestHook runs a hook as an event would, in its sandbox.
+func (a *App) TestHook(ctx context.Context, h hookconf.Hook, tool, prompt string, input json.RawMessage) (hookconf.Answer, error) {
+	return a.bridge.core.hooks.Test(ctx, h, hooks.Call{Tool: tool, Prompt: prompt, Input: input})
+}

@@ -1,0 +1,157 @@
+package daemon
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/yaya-ai/yaya/internal/agentskill"
+	"github.com/yaya-ai/yaya/internal/workspace"
+	"github.com/yaya-ai/yaya/kernel/folder"
+)
+
+// maxSkillItems is how many skills the question about a folder names one by one, of each
+// folder of skills.
+const maxSkillItems = 40
+
+// UserSkills are the folders of the user's skills; the first counts most.
+func (p Paths) UserSkills() []string {
+	return []string{
+		filepath.Join(p.Config, "skills"),
+		p.SharedSkills(),
+		filepath.Join(p.Home, ".claude", "skills"),
+	}
+}
+
+// SharedSkills is the folder of the user's skills that all agents read.
+func (p Paths) SharedSkills() string { return filepath.Join(p.Home, ".agents", "skills") }
+
+// inside reports whether a path lies in a folder.
+func inside(path, dir string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// skillFolder is an open workspace as the library of skills reads it.
+func skillFolder(w *workspace.Workspace) *agentskill.Folder {
+	return &agentskill.Folder{Root: w.Root(), Dir: w.Dir(), Check: w.Check}
+}
+
+// SkillsHere are the skills of the user and of a folder.
+type SkillsHere struct {
+	agentskill.Set
+	// Folder is the folder, "" if agents cannot work in it.
+	Folder string
+	// Withheld are the folder's skills and broken ones while it is not trusted: no model
+	// sees them.
+	Withheld agentskill.Set
+}
+
+// WithSkills runs f with the skills of a folder, which are open until f returns.
+func (g *Flags) WithSkills(dir string, f func(SkillsHere) error) (err error) {
+	if dir, err = filepath.Abs(dir); err != nil {
+		return err
+	}
+	p, err := g.Paths()
+	if err != nil {
+		return err
+	}
+	data, settings, err := g.Open(p, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, data.Close()) }()
+	l := agentskill.NewLibrary(p.UserSkills()...)
+	guard, err := workspace.NewGuard(p.Own()...)
+	if err != nil {
+		return err
+	}
+	w, err := guard.Open(dir)
+	if errors.Is(err, workspace.ErrOwn) { // the home folder, for instance
+		return f(SkillsHere{Set: l.Look(nil)})
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = w.Close() }()
+	known, err := p.Folders(data, settings)
+	if err != nil {
+		return err
+	}
+	st, err := known.Status(dir)
+	if err != nil {
+		return err
+	}
+	here := SkillsHere{Folder: st.Folder}
+	if st.Trusted {
+		here.Set = l.Look(skillFolder(w))
+	} else {
+		here.Set, here.Withheld = l.Look(nil), agentskill.NewLibrary().Look(skillFolder(w))
+	}
+	return f(here)
+}
+
+// openSkills is openTrusted for the library of skills.
+func (c *core) openSkills(session string) (in *agentskill.Folder, done func()) {
+	w, done := c.openTrusted(session)
+	if w == nil {
+		return nil, done
+	}
+	return skillFolder(w), done
+}
+
+// openTrusted opens the folder that a session works in, if it is trusted; otherwise the
+// workspace is nil. The session "" works where yaya does.
+func (c *core) openTrusted(session string) (w *workspace.Workspace, done func()) {
+	nothing := func() {}
+	dir := c.st.workspace
+	if session == "" {
+		if st, err := c.st.folders.Status(dir); err != nil || !st.Trusted {
+			return nil, nothing
+		}
+	} else {
+		at, err := c.folder(session)
+		if err != nil || !c.gate.Trusted(session) {
+			return nil, nothing
+		}
+		dir = at
+	}
+	w, err := c.st.guard.Open(dir)
+	if err != nil {
+		return nil, nothing
+	}
+	return w, func() { _ = w.Close() }
+}
+
+// skillItems are the skills of a folder, as the question about it shows them. Broken ones
+// count: they can be mended after the answer.
+func skillItems(l *agentskill.Library, w *workspace.Workspace) (out []folder.Item) {
+	set := l.Look(skillFolder(w))
+	by := map[string][]string{} // folder of skills → names
+	add := func(dir string) {
+		if rel, err := filepath.Rel(w.Dir(), dir); err == nil {
+			at := filepath.Dir(rel)
+			by[at] = append(by[at], rel)
+		}
+	}
+	for _, f := range set.Skills {
+		add(f.Dir)
+	}
+	for _, b := range set.Broken {
+		add(b.Dir)
+	}
+	for at, names := range by {
+		if len(names) > maxSkillItems {
+			sum := sha256.Sum256([]byte(strings.Join(names, "\x00")))
+			out = append(out, folder.Item{Kind: folder.Skill, Name: at, Runs: fmt.Sprintf("%d skills", len(names)), Digest: hex.EncodeToString(sum[:])})
+			continue
+		}
+		for _, name := range names {
+			out = append(out, folder.Item{Kind: folder.Skill, Name: name})
+		}
+	}
+	return out
+}
