@@ -45,6 +45,7 @@ var allowed = map[string][]string{
 	"plugins/tool_workspace":   {"kernel/..."},
 	"plugins/tool_shell":       {"kernel/..."},
 	"plugins/strategy_coder":   {"kernel/..."},
+	"plugins/remote":           {},
 	"kernel/approval":          {"kernel/event", "kernel/bus", "kernel/tool"},
 	"kernel/folder":            {"kernel/event", "kernel/tool", "kernel/approval"},
 	"auth":                     {"control"},
