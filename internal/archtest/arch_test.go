@@ -45,7 +45,7 @@ var allowed = map[string][]string{
 	"plugins/tool_workspace":   {"kernel/..."},
 	"plugins/tool_shell":       {"kernel/..."},
 	"plugins/strategy_coder":   {"kernel/..."},
-	"plugins/remote":           {},
+	"plugins/remote":           {"kernel/..."},
 	"kernel/approval":          {"kernel/event", "kernel/bus", "kernel/tool"},
 	"kernel/folder":            {"kernel/event", "kernel/tool", "kernel/approval"},
 	"auth":                     {"control"},
@@ -75,6 +75,7 @@ var allowed = map[string][]string{
 	"cmd/yaya/chat":            {},
 	"gateway/wire/wiretest":    {"kernel/...", "auth", "control/...", "gateway/...", "plugins/llm_echo", "plugins/memory_sqlite", "plugins/strategy_react"}, // for tests
 	"examples/remote-device":   {"gateway/client"},
+	"sdk/go":                   {},
 	"gateway/client":           {"auth", "gateway/plane/agents", "gateway/wire/codec"},
 	"gateway/plane/agents":     {},
 	"gateway/plane/measure":    {},
