@@ -116,7 +116,7 @@ var passed = []string{"PATH", "LANG", "LC_ALL", "TZ"}
 
 // environ is the environment of the process. Its home is its state folder.
 func (p *Plugin) environ(state string) []string {
-	env := []string{"HOME=" + state}
+	env := []string{"HOME=" + state, "PYTHONDONTWRITEBYTECODE=1"} // the folder is read-only
 	for _, name := range slices.Concat(passed, p.cfg.Description.Permissions.Env) {
 		if v, ok := p.cfg.Env(name); ok && name != "HOME" {
 			env = append(env, name+"="+v)
