@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/yaya-ai/yaya/daemon"
+	"github.com/yaya-ai/yaya/internal/worded"
+	"github.com/yaya-ai/yaya/plugins/conform"
 	"github.com/yaya-ai/yaya/plugins/installed"
 )
 
@@ -167,6 +169,31 @@ func pluginSwitchCommand(g *daemon.Flags, on bool) *cobra.Command {
 				_, err := fmt.Fprintf(c.OutOrStdout(), "%s %s from the next start on (yaya restart).\n", done, args[0])
 				return err
 			})
+		},
+	}
+}
+
+func pluginTestCommand(g *daemon.Flags) *cobra.Command {
+	return &cobra.Command{
+		Use: "test FOLDER", Short: "Check a plugin against the plugin protocol",
+		Long: `Check a plugin against the plugin protocol (docs/PLUGINS.md): yaya starts its program in
+the sandbox that its permissions describe, and speaks with it. No tool is called. The exit
+code is 1 if a check fails.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			failed, out := 0, c.OutOrStdout()
+			err := daemon.TestPlugin(c.Context(), g, args[0], func(r conform.Result) {
+				if r.Err == nil {
+					fmt.Fprintf(out, "ok    %s\n", r.Check)
+					return
+				}
+				failed++
+				fmt.Fprintf(out, "FAIL  %s\n      %s\n", r.Check, daemon.Printable(r.Err.Error(), 2000))
+			})
+			if err == nil && failed > 0 {
+				err = errors.New(worded.Count(failed, "check failed", "checks failed"))
+			}
+			return err
 		},
 	}
 }
