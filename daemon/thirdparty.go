@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -86,7 +87,7 @@ func (t *thirdParty) plugin(e installed.Entry) (plugin.Plugin, error) {
 		Folder: e.Folder(), Description: d, Procs: t.c.procs, Sandboxes: t.c.st.sandboxes, Env: os.LookupEnv,
 		Verify: e.Verify, Current: t.current[e.Name], Version: Version(),
 	})
-	t.made = append(t.made, p)
+	t.made = append(slices.DeleteFunc(t.made, (*remote.Plugin).Idle), p)
 	if e.Editable {
 		t.edited[e.Name] = installed.NewWatch(e.Folder())
 	} else {

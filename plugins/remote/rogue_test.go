@@ -218,7 +218,7 @@ func TestSlowStart(t *testing.T) {
 	}
 }
 
-// What a plugin sends besides messages harms itself at most.
+// A plugin that sends other things than messages harms itself at most.
 func TestStrays(t *testing.T) {
 	for _, c := range []struct {
 		mode  string
