@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"sync"
@@ -138,6 +139,9 @@ func (t *thirdParty) Reload(ctx context.Context, name, digest string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	e, err := t.store.Get(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: there is no installed plugin %s", admin.ErrRefused, name)
+	}
 	if err == nil && digest != "" {
 		e, err = t.store.Accept(name, digest)
 	}
