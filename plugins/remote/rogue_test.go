@@ -306,8 +306,7 @@ func TestUnstoppable(t *testing.T) {
 	}
 }
 
-// A handler that hangs fails at its deadline, three in a row unload the plugin, and another
-// plugin gets its events meanwhile.
+// A handler that hangs fails at its deadline, and three in a row unload the plugin.
 func TestHang(t *testing.T) {
 	w := newWorld(t)
 	if err := w.cfg.Set("plugins.handler_timeout", json.RawMessage(`"1s"`)); err != nil {
