@@ -49,6 +49,7 @@ type core struct {
 	library  *agentskill.Library
 	skills   *skills.Plugin
 	memory   *memory_sqlite.Plugin
+	plugins  *thirdParty
 	recorded *bus.Subscription
 	// telemetry sends traces and metrics; nil if they go nowhere.
 	telemetry *telemetry.Telemetry
@@ -109,6 +110,7 @@ func openCore(ctx context.Context, st *stores) (_ *core, err error) {
 	c.library = agentskill.NewLibrary(at.UserSkills()...)
 	c.skills = skills.New(skills.Config{Library: c.library, Open: c.openSkills, Hidden: func(dir string) bool { return inside(dir, at.Config) || inside(dir, at.data.Name()) }})
 	k.AddNotes(c.skills.Catalogue)
+	c.plugins = newThirdParty(c)
 	for _, h := range []tool.Hook{c.files.Hook(), c.shell.Hook(), c.coder.Hook(), c.commands} {
 		k.Dispatch.AddHook(h)
 	}
@@ -139,7 +141,13 @@ func (c *core) Close(ctx context.Context) error {
 	if c.hooks != nil {
 		c.hooks.Close()
 	}
+	if c.plugins != nil {
+		c.plugins.endWatch()
+	}
 	err := c.kernel.Stop(ctx, "stopped")
+	if c.plugins != nil {
+		err = errors.Join(err, c.plugins.Close(ctx))
+	}
 	for _, f := range c.stopped {
 		err = errors.Join(err, f(ctx))
 	}

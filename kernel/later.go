@@ -17,6 +17,7 @@ type later struct {
 	prepare  []func(session string)
 	admit    func(ctx context.Context, session, prompt string) (string, error)
 	notes    []func(session string, window int, tools []string) string
+	bundled  []func(ctx context.Context)
 }
 
 // OnBoundary has f called before each turn. Register before [Kernel.Start].
@@ -88,6 +89,23 @@ func (l *later) note(session string, window int, tools []string) string {
 		}
 	}
 	return strings.Join(out, "\n")
+}
+
+// OnBundled has f called in [Kernel.Start] once the bundled plugins are loaded, before the
+// kernel is ready: f loads others. Register before [Kernel.Start].
+func (k *Kernel) OnBundled(f func(ctx context.Context)) {
+	k.later.mu.Lock()
+	defer k.later.mu.Unlock()
+	k.later.bundled = append(k.later.bundled[:len(k.later.bundled):len(k.later.bundled)], f)
+}
+
+func (l *later) loaded(ctx context.Context) {
+	l.mu.Lock()
+	all := l.bundled
+	l.mu.Unlock()
+	for _, f := range all {
+		f(ctx)
+	}
 }
 
 func (l *later) undriven(session string) {

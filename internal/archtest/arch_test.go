@@ -46,6 +46,9 @@ var allowed = map[string][]string{
 	"plugins/tool_shell":       {"kernel/..."},
 	"plugins/strategy_coder":   {"kernel/..."},
 	"plugins/skills":           {"kernel/..."},
+	"plugins/remote":           {"kernel/..."},
+	"plugins/installed":        {"plugins/remote"},
+	"plugins/conform":          {"kernel/...", "plugins/remote"},
 	"kernel/approval":          {"kernel/event", "kernel/bus", "kernel/tool"},
 	"kernel/folder":            {"kernel/event", "kernel/tool", "kernel/approval"},
 	"auth":                     {"control"},
@@ -76,6 +79,7 @@ var allowed = map[string][]string{
 	"cmd/yaya/chat":            {},
 	"gateway/wire/wiretest":    {"kernel/...", "auth", "control/...", "gateway/...", "plugins/llm_echo", "plugins/memory_sqlite", "plugins/strategy_react"}, // for tests
 	"examples/remote-device":   {"gateway/client"},
+	"sdk/go":                   {},
 	"gateway/client":           {"auth", "gateway/plane/agents", "gateway/wire/codec"},
 	"gateway/plane/agents":     {},
 	"gateway/plane/measure":    {},
@@ -109,7 +113,7 @@ var allowed = map[string][]string{
 	"cmd/yaya": {
 		"daemon", "daemon/datadir", "cmd/yaya/chat", "gateway/client", "mcpbridge/clients", "mcpbridge/manage", "mcpbridge/servers", "mcpbridge/stdioproxy",
 		// Packages for a command's output, or for reading without a daemon.
-		"auth", "control", "control/local", "feature", "gateway", "gateway/admin", "hooks", "kernel/config", "kernel/event", "kernel/folder", "kernel/plugin", "kernel/session", "kernel/tool", "mcpbridge/trust", "plugins/llm_echo",
+		"auth", "control", "control/local", "feature", "gateway", "gateway/admin", "hooks", "kernel/config", "kernel/event", "kernel/folder", "kernel/plugin", "kernel/session", "kernel/tool", "mcpbridge/trust", "plugins/conform", "plugins/installed", "plugins/llm_echo",
 	},
 }
 

@@ -35,6 +35,7 @@ var reasons = map[string]map[string]string{
 		"mcpbridge/upstream.httpTransport.ctx": life,
 		"mcpbridge/upstream.session.life":      life,
 		"plugins/llm_echo.stream.ctx":          callback,
+		"plugins/remote.conn.life":             life,
 		"plugins/tool_shell.reach.ctx":         "it is one command: the proxy of its sandbox asks as long as it runs",
 	},
 }

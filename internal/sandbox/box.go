@@ -123,7 +123,7 @@ func (b *Box) enter(p Policy) (*Run, error) {
 			return nil, err
 		}
 		for _, own := range r.own() {
-			if inside.Covers(own, path.name) {
+			if inside.Covers(own, path.name) && !Within(p.OwnParts, path.name) {
 				return nil, fmt.Errorf("%s cannot be given to a sandbox: it belongs to yaya itself", path.name)
 			}
 		}

@@ -37,7 +37,7 @@ func (r *Run) program(s *rules, plan *inside.Plan) error {
 	if err != nil {
 		return fmt.Errorf("start %s: %w", plan.Path, err)
 	}
-	if r.ofYayas(to) {
+	if r.ofYayas(to) && !Within(r.policy.OwnParts, to) {
 		return fmt.Errorf("%s cannot run in a sandbox: it belongs to yaya itself", to)
 	}
 	if r.policy.HostWrites {

@@ -224,6 +224,10 @@ func Publish[P any](e *Emitter, t event.Topic[P], session string, payload P) (ev
 // is decoded into the kind's type, so that subscribers see one shape whoever
 // emitted it.
 func (e *Emitter) Emit(kind, session string, payload json.RawMessage) (event.Event, error) {
+	return e.emit(kind, session, payload, nil)
+}
+
+func (e *Emitter) emit(kind, session string, payload json.RawMessage, prepare func(id string)) (event.Event, error) {
 	if len(payload) > MaxPayload {
 		return event.Event{}, fmt.Errorf("%w: payload of %d bytes exceeds %d", ErrRefused, len(payload), MaxPayload)
 	}
@@ -242,7 +246,7 @@ func (e *Emitter) Emit(kind, session string, payload json.RawMessage) (event.Eve
 	if off {
 		e = e.Unrecorded()
 	}
-	return e.stamp(k, session, p, nil)
+	return e.stamp(k, session, p, prepare)
 }
 
 // takePersist removes the members persist and __persist__ from a payload: they are
@@ -378,14 +382,28 @@ type Pending struct {
 // reply kinds whose payload carries the request's event id. The caller ends it with
 // Wait or Cancel.
 func Ask[P any](e *Emitter, t event.Topic[P], session string, payload P, replies ...*event.Kind) (*Pending, error) {
+	return e.ask(t.Name(), replies, func(prepare func(id string)) (event.Event, error) {
+		return e.publish(t.Kind(), session, payload, prepare)
+	})
+}
+
+// AskRaw is [Ask] for a raw payload under a kind known only at run time; see [Emitter.Emit].
+func (e *Emitter) AskRaw(kind, session string, payload json.RawMessage, replies ...*event.Kind) (*Pending, error) {
+	return e.ask(kind, replies, func(prepare func(id string)) (event.Event, error) {
+		return e.emit(kind, session, payload, prepare)
+	})
+}
+
+// ask registers for an answer to what publish publishes.
+func (e *Emitter) ask(kind string, replies []*event.Kind, publish func(prepare func(id string)) (event.Event, error)) (*Pending, error) {
 	b := e.bus
-	p := &Pending{bus: b, kind: t.Name(), reply: make(chan answered, 1)}
+	p := &Pending{bus: b, kind: kind, reply: make(chan answered, 1)}
 	w := waiter{reply: p.reply}
 	for _, k := range replies {
 		w.kinds = append(w.kinds, k.Name)
 	}
 	var id string
-	ev, err := e.publish(t.Kind(), session, payload, func(assigned string) {
+	ev, err := publish(func(assigned string) {
 		id = assigned
 		b.waitMu.Lock()
 		b.waiters[id] = w

@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
@@ -42,6 +43,41 @@ func (c *pluginContext) Emit(kind, session string, payload any) error {
 	_, err = c.emitter.Emit(kind, session, raw)
 	return err
 }
+
+// Request implements [Speaker].
+func (c *pluginContext) Request(ctx context.Context, kind, session string, payload json.RawMessage) (event.Event, error) {
+	replies, ok := answers[kind]
+	if !ok {
+		return event.Event{}, fmt.Errorf("plugin %s requests %s: %w: it is not a request", c.manifest.Name, kind, bus.ErrRefused)
+	}
+	if err := c.may(kind); err != nil {
+		return event.Event{}, err
+	}
+	p, err := c.emitter.AskRaw(kind, session, payload, replies...)
+	if err != nil {
+		return event.Event{}, err
+	}
+	return p.Wait(ctx)
+}
+
+// Report implements [Speaker].
+func (c *pluginContext) Report(err error) {
+	c.r.mu.Lock()
+	l := c.r.byName[c.manifest.Name]
+	if err == nil && l != nil {
+		l.failures = 0
+	}
+	c.r.mu.Unlock()
+	if err == nil || l == nil || l.ctx != c {
+		return
+	}
+	c.log.Error().Err(err).Msg("a plugin failed")
+	c.r.announce(l.manifest.Name, err)
+	c.r.strike(l, firstLine(err))
+}
+
+// Fail implements [Speaker].
+func (c *pluginContext) Fail(request string, err error) { c.r.cfg.Bus.Fail(request, err) }
 
 func (c *pluginContext) may(kind string) error {
 	if event.IsExtension(kind) || c.manifest.Category == Skill || slices.Contains(emits[c.manifest.Category], kind) {

@@ -110,9 +110,7 @@ type Plugin interface {
 // Context offers a plugin everything that it may do.
 type Context interface {
 	Settings
-	// Emit publishes as this plugin. payload is any value that marshals to the kind's
-	// JSON.
-	Emit(kind, session string, payload any) error
+	Speaker
 	Log() *zerolog.Logger
 	// StateDir returns the plugin's own directory, and creates it if needed.
 	StateDir() (string, error)
@@ -121,6 +119,20 @@ type Context interface {
 	// RegisterTool offers a tool of version v1 until the plugin is unloaded. Only
 	// plugins of category tool may.
 	RegisterTool(t tool.Tool) error
+}
+
+// Speaker publishes as a plugin.
+type Speaker interface {
+	// Emit publishes an event. payload is any value that marshals to the kind's JSON.
+	Emit(kind, session string, payload any) error
+	// Request publishes a request to the plugins of another category, and waits for the
+	// event that answers it.
+	Request(ctx context.Context, kind, session string, payload json.RawMessage) (event.Event, error)
+	// Report counts the outcome of work outside OnEvent: an error is a failure, nil ends a
+	// row of failures.
+	Report(err error)
+	// Fail ends the wait for the answer to a request that this plugin will not give.
+	Fail(request string, err error)
 }
 
 // Settings are the settings of a plugin.
@@ -147,6 +159,13 @@ var emits = map[Category][]string{
 	LLMProvider: {event.LLMCallResponse.Name(), event.LLMCallError.Name(), event.LLMCallDelta.Name()},
 	Strategy:    {event.StrategyDecideResponse.Name()},
 	Memory:      {event.MemoryAnswered.Name()},
+}
+
+// answers has the kinds of the events that answer a request.
+var answers = map[string][]*event.Kind{
+	event.ToolCallRequest.Name(): {event.ToolCallResult.Kind(), event.ToolCallError.Kind()},
+	event.LLMCallRequest.Name():  {event.LLMCallResponse.Kind(), event.LLMCallError.Kind()},
+	event.MemoryQueried.Name():   {event.MemoryAnswered.Kind()},
 }
 
 // serves names the request that the plugins of a category answer.

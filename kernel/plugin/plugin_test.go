@@ -852,3 +852,73 @@ func TestDoctor(t *testing.T) {
 		t.Errorf(`got %s, want {"status":"ok","summary":"s","details":[{"name":"n","status":"failed","message":""}]}`, raw)
 	}
 }
+
+// Y-43: a plugin that is installed again takes the place of the old one.
+func TestReplace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		older, newer := adapter("web", "user.message.received"), adapter("web", "user.message.received")
+		newer.m.Version = "2.0.0"
+		w.Load(t.Context(), false, older)
+		if err := w.Replace(t.Context(), newer); err != nil {
+			t.Fatal(err)
+		}
+		w.say("s1")
+		synctest.Wait()
+		equal(t, older.notes(), "load", "unload")
+		equal(t, newer.notes(), "load", "user.message.received")
+		equal(t, w.events(), "plugin.loaded web 1.0.0 adapter", "plugin.removed web", "plugin.reloaded web 2.0.0")
+		if got := w.Snapshot(); len(got) != 1 || got[0].Version != "2.0.0" {
+			t.Errorf("Snapshot() = %+v, want version 2.0.0 alone", got)
+		}
+		newer.onUnload = func(context.Context) error { return errors.New("busy") }
+		if err := w.Forget("web"); err == nil || len(w.Snapshot()) != 0 {
+			t.Errorf("Forget() = %v and leaves %+v, want the error of its unloading, and nothing", err, w.Snapshot())
+		}
+	})
+}
+
+// Failures outside a handler count like those in one, and a success ends the row.
+func TestReport(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		f := of(plugin.Tool, "hammer")
+		w.Load(t.Context(), false, f)
+		for _, err := range []error{errors.New("one"), errors.New("two"), nil, errors.New("three"), errors.New("four")} {
+			f.ctx.Report(err)
+		}
+		synctest.Wait()
+		if got := w.status("hammer").Status; got != plugin.Loaded {
+			t.Errorf("after two failures in a row it is %s, want %s", got, plugin.Loaded)
+		}
+		f.ctx.Report(errors.New("five"))
+		synctest.Wait()
+		if got := w.status("hammer"); got.Status != plugin.Failed || !strings.Contains(got.Error, "five") {
+			t.Errorf("after three failures in a row it is %+v, want %s because of the last", got, plugin.Failed)
+		}
+	})
+}
+
+// A skill asks the plugins of another category, and gets the event that answers.
+func TestRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		memory := of(plugin.Memory, "notes", "memory.query")
+		memory.onEvent = func(_ context.Context, ev event.Event, c plugin.Context) error {
+			return c.Emit("memory.result", ev.SessionID, event.MemoryResult{Hits: []event.MemoryEntry{{Text: "blue"}}, Request: event.Request{RequestID: ev.ID}})
+		}
+		skill, other := of(plugin.Skill, "asks"), adapter("other")
+		w.Load(t.Context(), false, memory, skill, other)
+		query := json.RawMessage(`{"query":"color","k":1}`)
+		ev, err := skill.ctx.Request(t.Context(), "memory.query", "s1", query)
+		if got, ok := ev.Payload.(event.MemoryResult); err != nil || !ok || got.Hits[0].Text != "blue" {
+			t.Errorf("Request() = %+v, %v, want the memory's hit", ev, err)
+		}
+		if _, err := other.ctx.Request(t.Context(), "memory.query", "s1", query); !errors.Is(err, plugin.ErrCategory) {
+			t.Errorf("Request() of an adapter = %v, want %v", err, plugin.ErrCategory)
+		}
+		if _, err := skill.ctx.Request(t.Context(), "x.asks.it", "s1", query); !errors.Is(err, bus.ErrRefused) {
+			t.Errorf("Request() of an event that nobody answers = %v, want %v", err, bus.ErrRefused)
+		}
+	})
+}

@@ -356,6 +356,58 @@ func (r *Registry) Reload(ctx context.Context, name string) error {
 	return nil
 }
 
+// Replace loads a plugin in the place of the one with its name, if there is one, which it
+// unloads first. It cannot replace a bundled one.
+func (r *Registry) Replace(ctx context.Context, p Plugin) error {
+	l := &loaded{plugin: p, manifest: p.Manifest()}
+	name := l.manifest.Name
+	r.mu.Lock()
+	was := r.byName[name]
+	r.mu.Unlock()
+	if was != nil && was.bundled {
+		return fmt.Errorf("plugin %s is a part of yaya: give yours another name", name)
+	}
+	if was != nil {
+		if err := r.forget(was); err != nil {
+			return err
+		}
+	}
+	if err := r.declare(l); err != nil {
+		r.failLoad(l, err)
+		return err
+	}
+	if missing := r.missing(l); missing != "" {
+		err := fmt.Errorf("it requires %s, which is not loaded", missing)
+		r.failLoad(l, err)
+		return err
+	}
+	r.load(ctx, l, was != nil)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if l.status == Failed {
+		return fmt.Errorf("plugin %s: %s", name, l.failure)
+	}
+	return nil
+}
+
+// forget unloads a plugin, whatever its state, and takes it off the list.
+func (r *Registry) forget(l *loaded) error {
+	err := r.unload(l, Unloaded)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if l.status == Unloading {
+		return err // by somebody else
+	}
+	r.order = slices.DeleteFunc(slices.Clone(r.order), func(o *loaded) bool { return o == l })
+	if r.byName[l.manifest.Name] == l {
+		delete(r.byName, l.manifest.Name)
+	}
+	if errors.Is(err, ErrUnloading) {
+		return nil // it was not loaded
+	}
+	return err
+}
+
 // Remove unloads a plugin permanently. Bundled ones stay.
 func (r *Registry) Remove(name string) error {
 	r.mu.Lock()
@@ -368,6 +420,21 @@ func (r *Registry) Remove(name string) error {
 		return fmt.Errorf("plugin %s is a part of yaya: switch it off: %s", name, r.cfg.Config.Remedy("plugin."+config.Namespace(name)+".enabled", "false"))
 	}
 	return r.unload(l, Unloaded)
+}
+
+// Forget is [Registry.Remove] for a plugin that is uninstalled: it can have failed, and is
+// no longer listed.
+func (r *Registry) Forget(name string) error {
+	r.mu.Lock()
+	l := r.byName[name]
+	r.mu.Unlock()
+	switch {
+	case l == nil:
+		return fmt.Errorf("there is no plugin %s", name)
+	case l.bundled:
+		return fmt.Errorf("plugin %s is a part of yaya and cannot be uninstalled", name)
+	}
+	return r.forget(l)
 }
 
 // Stop unloads all plugins, the last loaded first, and waits until no goroutine

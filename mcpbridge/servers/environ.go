@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/yaya-ai/yaya/internal/loaderenv"
 )
 
 // basics are the variables of yaya's environment that every server's process gets.
@@ -37,7 +39,7 @@ var registries = []string{
 // CheckEnvName returns an error if a variable must not be passed to a server's process.
 func CheckEnvName(name string) error {
 	switch {
-	case isLoaderKey(name):
+	case loaderenv.Is(name):
 		return fmt.Errorf("the environment variable %s can make the command run other code and is refused; set it in a wrapper script that you name as the command", name)
 	case name == "" || strings.ContainsAny(name, "=\x00"):
 		return fmt.Errorf("%q cannot be an environment variable", name)

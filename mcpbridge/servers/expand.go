@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/yaya-ai/yaya/internal/lazyregexp"
+	"github.com/yaya-ai/yaya/internal/loaderenv"
 )
 
 // Scope resolves variables.
@@ -247,7 +248,7 @@ func ParseEnvFile(data []byte) (map[string]string, error) {
 		if !ok || key == "" {
 			return nil, fmt.Errorf("line %d is not KEY=value", i+1)
 		}
-		if isLoaderKey(key) {
+		if loaderenv.Is(key) {
 			return nil, fmt.Errorf("line %d: the variable %s is refused", i+1, key)
 		}
 		if n := len(value); n >= 2 && (value[0] == '"' || value[0] == '\'') && value[n-1] == value[0] {

@@ -236,17 +236,6 @@ func (s Server) RootsResult() []byte {
 	return out
 }
 
-// loaderKeys are variables that make a program load or run something else.
-var loaderKeys = []string{
-	"NODE_OPTIONS", "PYTHONPATH", "PYTHONSTARTUP", "PYTHONHOME", "BASH_ENV", "ENV", "PERL5OPT", "PERL5LIB",
-	"RUBYOPT", "RUBYLIB", "GIT_SSH", "GIT_SSH_COMMAND", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "GCONV_PATH", "IFS", "SHELLOPTS",
-}
-
-func isLoaderKey(key string) bool {
-	key = strings.ToUpper(key)
-	return strings.HasPrefix(key, "LD_") || strings.HasPrefix(key, "DYLD_") || slices.Contains(loaderKeys, key)
-}
-
 var prefixPattern = lazyregexp.New(`^[a-zA-Z0-9_-]{0,32}$`)
 
 // check returns an error if the server is unusable.

@@ -1,0 +1,233 @@
+package remote
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+
+	"github.com/yaya-ai/yaya/internal/lazyregexp"
+	"github.com/yaya-ai/yaya/internal/loaderenv"
+	"github.com/yaya-ai/yaya/internal/sandbox"
+	"github.com/yaya-ai/yaya/kernel/event"
+	"github.com/yaya-ai/yaya/kernel/plugin"
+	"github.com/yaya-ai/yaya/kernel/tool"
+)
+
+// DescriptionFile is the name of the file that describes a plugin.
+const DescriptionFile = "plugin.toml"
+
+const (
+	maxDescription = 256 << 10 // bytes of the file
+	maxArgs        = 64
+	maxListed      = 64 // entries of each other list
+)
+
+// Description is a plugin.toml.
+type Description struct {
+	Name          string      `toml:"name"`
+	Version       string      `toml:"version"`
+	Category      string      `toml:"category"`
+	Description   string      `toml:"description"`
+	Run           []string    `toml:"run"`
+	Requires      []string    `toml:"requires"`
+	Subscriptions []string    `toml:"subscriptions"`
+	AdapterID     string      `toml:"adapter_id"`
+	ProviderID    string      `toml:"provider_id"`
+	StrategyID    string      `toml:"strategy_id"`
+	MemoryKind    string      `toml:"memory_kind"`
+	Permissions   Permissions `toml:"permissions"`
+	// Config is the JSON Schema of the plugin's settings.
+	Config map[string]any `toml:"config"`
+}
+
+// Permissions list the rights of a plugin beyond reading its folder and writing its state.
+type Permissions struct {
+	Network   []string `toml:"network" json:"network"` // hosts, as in [sandbox.Net]
+	Read      []string `toml:"read" json:"read"`
+	Write     []string `toml:"write" json:"write"`
+	Env       []string `toml:"env" json:"env"`
+	Secrets   []string `toml:"secrets" json:"secrets"` // fields of its settings
+	Approvals bool     `toml:"approvals" json:"approvals"`
+}
+
+// ReadDescription reads the plugin.toml of a folder.
+func ReadDescription(folder string) (Description, error) {
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		return Description{}, fmt.Errorf("plugin: %w", err)
+	}
+	defer func() { _ = root.Close() }()
+	info, err := root.Lstat(DescriptionFile)
+	if err != nil {
+		return Description{}, fmt.Errorf("%s is not a plugin: %w", folder, err)
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxDescription {
+		return Description{}, fmt.Errorf("%s: not a file of at most %d KiB", filepath.Join(folder, DescriptionFile), maxDescription>>10)
+	}
+	data, err := root.ReadFile(DescriptionFile)
+	if err != nil {
+		return Description{}, fmt.Errorf("plugin: %w", err)
+	}
+	d, err := ParseDescription(data)
+	if err != nil {
+		return d, fmt.Errorf("%s: %w", filepath.Join(folder, DescriptionFile), err)
+	}
+	return d, nil
+}
+
+// ParseDescription parses a plugin.toml, strictly, and checks it.
+func ParseDescription(data []byte) (Description, error) {
+	var d Description
+	dec := toml.NewDecoder(bytes.NewReader(data)).DisallowUnknownFields()
+	if err := dec.Decode(&d); err != nil {
+		if strict, ok := errors.AsType[*toml.StrictMissingError](err); ok && len(strict.Errors) > 0 {
+			return d, fmt.Errorf("%s is not a member of %s", strings.Join(strict.Errors[0].Key(), "."), DescriptionFile)
+		}
+		return d, err
+	}
+	return d, d.check()
+}
+
+// Manifest is the description as plugins in this process give it.
+func (d Description) Manifest() plugin.Manifest {
+	m := plugin.Manifest{
+		Name: d.Name, Version: d.Version, Category: plugin.Category(d.Category), Requires: d.Requires,
+		AdapterID: d.AdapterID, ProviderID: d.ProviderID, StrategyID: d.StrategyID, MemoryKind: d.MemoryKind,
+	}
+	if d.Config != nil {
+		m.ConfigSchema, _ = json.Marshal(d.Config) // checked
+	}
+	return m
+}
+
+// fields are the names of the settings.
+func (d Description) fields() []string {
+	properties, _ := d.Config["properties"].(map[string]any)
+	var out []string
+	for name := range properties {
+		out = append(out, name)
+	}
+	slices.Sort(out)
+	return out
+}
+
+var (
+	envPattern   = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
+	fieldPattern = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_-]{0,63}$`)
+)
+
+func (d Description) check() error {
+	if err := d.Manifest().Check(); err != nil {
+		return err
+	}
+	if len(d.Description) > 500 || strings.ContainsFunc(d.Description, func(r rune) bool { return r < ' ' }) {
+		return errors.New("description: not one line of at most 500 bytes")
+	}
+	if err := d.checkRun(); err != nil {
+		return fmt.Errorf("run: %w", err)
+	}
+	for name, list := range map[string][]string{"requires": d.Requires, "subscriptions": d.Subscriptions, "network": d.Permissions.Network, "read": d.Permissions.Read, "write": d.Permissions.Write, "env": d.Permissions.Env, "secrets": d.Permissions.Secrets} {
+		if len(list) > maxListed {
+			return fmt.Errorf("%s: more than %d entries", name, maxListed)
+		}
+	}
+	for _, kind := range d.Subscriptions {
+		if _, ok := event.Lookup(kind); !ok {
+			return fmt.Errorf("subscriptions: there is no event %q", kind)
+		}
+	}
+	if d.Config != nil {
+		schema, err := json.Marshal(d.Config)
+		if err == nil {
+			err = tool.CheckSchema(schema)
+		}
+		if err != nil {
+			return fmt.Errorf("config: %w", err)
+		}
+	}
+	for _, field := range d.fields() {
+		if !fieldPattern().MatchString(field) {
+			return fmt.Errorf("config: a setting cannot be named %q", field)
+		}
+	}
+	return d.Permissions.check(d.Category)
+}
+
+func (d Description) checkRun() error {
+	if len(d.Run) == 0 || len(d.Run) > maxArgs {
+		return fmt.Errorf("not a program with at most %d arguments", maxArgs-1)
+	}
+	for _, arg := range d.Run {
+		if len(arg) > 4096 || strings.ContainsFunc(arg, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+			return fmt.Errorf("%.100q is not an argument", arg)
+		}
+	}
+	if program := d.Run[0]; strings.Contains(program, "/") && !filepath.IsLocal(program) {
+		return fmt.Errorf("%q is neither a file of the folder (\"./bin\") nor a program in PATH (\"python3\")", program)
+	} else if program == "" {
+		return errors.New("no program")
+	}
+	return nil
+}
+
+func (p Permissions) check(category string) error {
+	for _, host := range p.Network {
+		if err := sandbox.CheckHost(host); err != nil {
+			return fmt.Errorf("permissions.network: %w", err)
+		}
+	}
+	for _, path := range slices.Concat(p.Read, p.Write) {
+		rest, home := strings.CutPrefix(path, "~/")
+		if !home && !filepath.IsAbs(path) || home && (rest == "" || !filepath.IsLocal(rest)) {
+			return fmt.Errorf("permissions: %q does not begin with / or ~/, or is the whole home folder", path)
+		}
+		if !home {
+			if err := errors.Join(sandbox.NotWhole(path), sandbox.CheckPath(path)); err != nil {
+				return fmt.Errorf("permissions: %w", err)
+			}
+		}
+	}
+	for _, name := range p.Env {
+		if !envPattern().MatchString(name) || loaderenv.Is(name) || strings.HasPrefix(name, "YAYA_") {
+			return fmt.Errorf("permissions.env: a plugin does not get the variable %q", name)
+		}
+	}
+	for _, field := range p.Secrets {
+		if !fieldPattern().MatchString(field) {
+			return fmt.Errorf("permissions.secrets: a setting cannot be named %q", field)
+		}
+	}
+	if p.Approvals && category != string(plugin.Adapter) {
+		return errors.New("permissions.approvals: only an adapter answers approval requests")
+	}
+	return nil
+}
+
+// Lines describes the permissions to a person, each in a line.
+func (p Permissions) Lines() []string {
+	var out []string
+	add := func(what string, list []string) {
+		if len(list) > 0 {
+			out = append(out, what+" "+strings.Join(list, ", "))
+		}
+	}
+	add("reaches the hosts", p.Network)
+	add("reads", p.Read)
+	add("reads and writes", p.Write)
+	add("gets the variables", p.Env)
+	add("gets the secrets in its settings", p.Secrets)
+	if p.Approvals {
+		out = append(out, "answers approval requests for you")
+	}
+	if len(out) == 0 {
+		out = append(out, "none: it reads its own folder, and writes its state folder")
+	}
+	return out
+}
