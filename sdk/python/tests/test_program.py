@@ -45,6 +45,12 @@ def blocks() -> str:
     return ""
 
 @plugin.tool(kind="read")
+async def awaits() -> str:
+    "Waits for a thread."
+    await asyncio.to_thread(time.sleep, 600)
+    return ""
+
+@plugin.tool(kind="read")
 async def stubborn() -> str:
     "Ignores that it is cancelled."
     while True:
@@ -83,7 +89,7 @@ class TestProgram(unittest.IsolatedAsyncioTestCase):
         self.assertEqual(yaya.stray, [])
 
     async def test_it_ends_with_its_input(self) -> None:
-        for tool in ("blocks", "stubborn"):
+        for tool in ("blocks", "awaits", "stubborn"):
             with self.subTest(tool=tool):
                 self.setUp()
                 async with self.harness as yaya:

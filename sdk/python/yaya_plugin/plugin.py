@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import contextvars
 import dataclasses
 import inspect
 import sys
-import threading
 import traceback
 from typing import Any, Callable, Coroutine, TypeVar
 
@@ -49,41 +47,18 @@ class Tool:
 
 
 async def invoke(function: Callable[..., Any], *args: Any, **named: Any) -> Any:
-    """Calls a function: an async one as a part of this task, another one in a thread.
-
-    The thread does not keep the program from ending. When the task is cancelled, the thread
-    goes on, and its result is dropped.
-    """
+    """Calls a function: an async one as a part of this task, another one in a thread, which
+    goes on when the task is cancelled."""
     if inspect.iscoroutinefunction(function):
         return await function(*args, **named)
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[Any] = loop.create_future()
-    context = contextvars.copy_context()
 
-    def settle(result: Any, error: BaseException | None) -> None:
-        if done.done():  # cancelled
-            return
-        if error is None:
-            done.set_result(result)
-        else:
-            done.set_exception(error)
-
-    def run() -> None:
-        result: Any = None
-        error: BaseException | None = None
+    def run() -> Any:
         try:
-            result = context.run(function, *args, **named)
+            return function(*args, **named)
         except StopIteration as err:  # a future does not take it
-            error = RuntimeError(f"StopIteration: {err}")
-        except BaseException as err:
-            error = err
-        try:
-            loop.call_soon_threadsafe(settle, result, error)
-        except RuntimeError:  # the loop is closed: the plugin has ended
-            pass
+            raise RuntimeError(f"StopIteration: {err}") from err
 
-    threading.Thread(target=run, daemon=True, name=getattr(function, "__name__", "handler")).start()
-    result = await done
+    result = await asyncio.to_thread(run)
     return await result if inspect.isawaitable(result) else result
 
 

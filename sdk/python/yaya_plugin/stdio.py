@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import os
 import sys
 import threading
 import traceback
-from typing import TYPE_CHECKING, Callable
+from typing import TYPE_CHECKING, Any, Callable
 
 from .connection import Connection
 
@@ -64,10 +65,32 @@ def read(fd: int, got: Callable[[bytes | None], None]) -> None:
     got(None)
 
 
+class Threads(concurrent.futures.ThreadPoolExecutor):
+    """Runs each job in a thread of its own, which does not keep the program from ending."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **named: Any) -> concurrent.futures.Future[Any]:
+        future: concurrent.futures.Future[Any] = concurrent.futures.Future()
+
+        def run() -> None:
+            if not future.set_running_or_notify_cancel():
+                return
+            try:
+                future.set_result(fn(*args, **named))
+            except BaseException as err:
+                future.set_exception(err)
+
+        threading.Thread(target=run, daemon=True, name=getattr(fn, "__name__", "job")).start()
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Leaves the threads to the end of the program."""
+
+
 async def serve(plugin: Plugin) -> None:
     """Serves yaya until it ends the plugin."""
     source, sink = take_stdio()
     loop = asyncio.get_running_loop()
+    loop.set_default_executor(Threads())
     connection = Connection(plugin, writer(sink))
 
     def receive(line: bytes | None) -> None:
