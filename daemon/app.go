@@ -75,6 +75,7 @@ func WithoutDaemon(ctx context.Context, g *Flags, o AppOptions, f func(*App) err
 	plugins := []plugin.Plugin{b.mcp}
 	if o.Agents {
 		plugins = append(c.agents(), b.mcp)
+		c.kernel.OnBundled(c.plugins.load)
 	}
 	st.awaitSecrets()
 	if err := c.kernel.Start(ctx, plugins...); err != nil {

@@ -42,6 +42,7 @@ type core struct {
 	shell    *tool_shell.Plugin
 	coder    *strategy_coder.Plugin
 	memory   *memory_sqlite.Plugin
+	plugins  *thirdParty
 	recorded *bus.Subscription
 	// telemetry sends traces and metrics; nil if they go nowhere.
 	telemetry *telemetry.Telemetry
@@ -99,6 +100,7 @@ func openCore(ctx context.Context, st *stores) (_ *core, err error) {
 	})
 	k.Dispatch.SetWitness(c.shell.Unreviewed)
 	c.coder = strategy_coder.New(strategy_coder.Config{Folder: c.folder, Trusted: c.gate.Trusted, Guard: st.guard, Verify: c.shell})
+	c.plugins = newThirdParty(c)
 	for _, h := range []tool.Hook{c.files.Hook(), c.shell.Hook(), c.coder.Hook(), c.commands} {
 		k.Dispatch.AddHook(h)
 	}
@@ -126,7 +128,13 @@ func (c *core) onStopped(f func(context.Context) error) { c.stopped = append(c.s
 func (c *core) Close(ctx context.Context) error {
 	ctx, cancel := c.st.at.closing(ctx, writeTime)
 	defer cancel()
+	if c.plugins != nil {
+		c.plugins.endWatch()
+	}
 	err := c.kernel.Stop(ctx, "stopped")
+	if c.plugins != nil {
+		err = errors.Join(err, c.plugins.Close(ctx))
+	}
 	for _, f := range c.stopped {
 		err = errors.Join(err, f(ctx))
 	}

@@ -97,7 +97,7 @@ func (f *front) newAPI(live *admin.Live) *admin.API {
 	b, c, st := f.bridge, f.bridge.core, f.bridge.core.st
 	k, at := c.kernel, st.at
 	return admin.New(admin.Config{
-		Bus: k.Bus, Settings: at.settings, Plugins: k.Plugins, Devices: st.controlPlane.devices, Control: st.controlPlane.log,
+		Bus: k.Bus, Settings: at.settings, Plugins: k.Plugins, Installer: c.plugins, Devices: st.controlPlane.devices, Control: st.controlPlane.log,
 		Servers: serverAdmin{f.manager, c.metrics, at.log}, Files: f.files, Folders: st.folders, Registry: k.Tools, Dispatch: k.Dispatch, Artifacts: k.Artifacts, Approvals: k.Approvals,
 		Secrets: &secretAdmin{at.vault, at.settings, f.manager}, Plane: st.controlPlane.plane, Live: live,
 		Traffic: &admin.Traffic{Log: st.record.log, Data: at.data, Bodies: st.record.bodies}, Logs: b.mcp.Logs, Mask: at.secrets.String,

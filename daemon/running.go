@@ -55,6 +55,7 @@ func start(ctx context.Context, f *front, o Options) (_ *running, err error) {
 	}
 	r.ends.add(detach)
 	st.awaitSecrets()
+	c.kernel.OnBundled(c.plugins.load)
 	if err := c.kernel.Start(ctx, append(c.agents(), b.mcp, f.web)...); err != nil {
 		return nil, err
 	}

@@ -333,8 +333,8 @@ func (k *Kernel) refresh(ctx context.Context) error {
 	}
 }
 
-// Start loads the bundled plugins, writes the first provider instances, and
-// announces that the kernel is ready.
+// Start loads the bundled plugins, writes the first provider instances, has the others
+// loaded, and announces that the kernel is ready.
 func (k *Kernel) Start(ctx context.Context, plugins ...plugin.Plugin) error {
 	// Adapters start last, when everything that they expose is running.
 	first := slices.IndexFunc(plugins, func(p plugin.Plugin) bool { return p.Manifest().Category == plugin.Adapter })
@@ -347,6 +347,7 @@ func (k *Kernel) Start(ctx context.Context, plugins ...plugin.Plugin) error {
 			return fmt.Errorf("the first providers: %w", err)
 		}
 	}
+	k.later.loaded(ctx)
 	_, err := bus.Publish(k.Bus.Kernel(), event.KernelIsReady, event.KernelSession, event.KernelReady{Version: k.cfg.Version})
 	return err
 }

@@ -14,6 +14,7 @@ type later struct {
 	answerer []func() bool
 	timeout  func(session string) time.Duration
 	prepare  []func(session string)
+	bundled  []func(ctx context.Context)
 }
 
 // OnBoundary has f called before each turn. Register before [Kernel.Start].
@@ -46,6 +47,23 @@ func (k *Kernel) OnUndriven(f func(session string)) {
 	k.later.mu.Lock()
 	defer k.later.mu.Unlock()
 	k.later.prepare = append(k.later.prepare[:len(k.later.prepare):len(k.later.prepare)], f)
+}
+
+// OnBundled has f called in [Kernel.Start] once the bundled plugins are loaded, before the
+// kernel is ready: f loads others. Register before [Kernel.Start].
+func (k *Kernel) OnBundled(f func(ctx context.Context)) {
+	k.later.mu.Lock()
+	defer k.later.mu.Unlock()
+	k.later.bundled = append(k.later.bundled[:len(k.later.bundled):len(k.later.bundled)], f)
+}
+
+func (l *later) loaded(ctx context.Context) {
+	l.mu.Lock()
+	all := l.bundled
+	l.mu.Unlock()
+	for _, f := range all {
+		f(ctx)
+	}
 }
 
 func (l *later) undriven(session string) {

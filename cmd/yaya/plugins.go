@@ -18,7 +18,7 @@ import (
 
 func pluginCommand(g *daemon.Flags) *cobra.Command {
 	c := &cobra.Command{
-		Use: "plugin", Short: "Inspect the plugins", Args: cobra.NoArgs,
+		Use: "plugin", Short: "Install and inspect plugins", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	var asJSON bool
@@ -49,7 +49,7 @@ func pluginCommand(g *daemon.Flags) *cobra.Command {
 		},
 	}
 	list.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	c.AddCommand(list)
+	c.AddCommand(list, pluginInstallCommand(g), pluginAcceptCommand(g), pluginReloadCommand(g), pluginRemoveCommand(g), pluginSwitchCommand(g, true), pluginSwitchCommand(g, false), pluginTestCommand(g))
 	return c
 }
 

@@ -16,9 +16,14 @@ import (
 )
 
 // Installer installs plugins. An error that wraps [ErrRefused] refuses the source;
-// any other one is a failure of what was run.
+// any other one is a failure.
 type Installer interface {
-	Install(ctx context.Context, source string, editable bool) error
+	// Install installs the files at source, whose digest the user has agreed to.
+	Install(ctx context.Context, source string, editable bool, digest string) error
+	// Reload starts a plugin again; with a digest, it accepts the files that have it.
+	Reload(ctx context.Context, name, digest string) error
+	// Uninstall removes a plugin, with its state if purge is set.
+	Uninstall(ctx context.Context, name string, purge bool) error
 }
 
 // Plugin is a plugin as the API shows it.
@@ -54,6 +59,12 @@ type (
 		Body struct {
 			Source string `json:"source"`
 			OK     bool   `json:"ok"`
+		}
+	}
+	outReloaded struct {
+		Body struct {
+			Name     string `json:"name"`
+			Reloaded bool   `json:"reloaded"`
 		}
 	}
 	outRemoved struct {
@@ -107,26 +118,48 @@ func (a *API) pluginRoutes() {
 		Body struct {
 			Source   string `json:"source" minLength:"1" maxLength:"4096"`
 			Editable bool   `json:"editable,omitempty"`
+			Digest   string `json:"digest,omitempty" maxLength:"128" doc:"of the files that were shown to the user; without it the answer is a refusal that names it"`
 		}
 	},
 	) (*outInstalled, error) {
 		if a.cfg.Installer == nil {
 			return nil, api.Fail(http.StatusBadRequest, "this yaya installs no plugins: those that it has are built in")
 		}
-		if err := a.audited(ctx, "plugin_installing", masked.Word(in.Body.Source), map[string]bool{"editable": in.Body.Editable}); err != nil {
+		if err := a.audited(ctx, "plugin_installing", masked.Word(in.Body.Source), map[string]any{"editable": in.Body.Editable, "digest": in.Body.Digest}); err != nil {
 			return nil, err
 		}
-		if err := a.cfg.Installer.Install(ctx, in.Body.Source, in.Body.Editable); err != nil {
-			if errors.Is(err, ErrRefused) {
-				return nil, err
-			}
-			return nil, api.Fail(http.StatusInternalServerError, "the plugin could not be installed: %.2000s", err)
+		if err := a.cfg.Installer.Install(ctx, in.Body.Source, in.Body.Editable, in.Body.Digest); err != nil {
+			return nil, failedOr(err, "the plugin could not be installed")
 		}
 		out := new(outInstalled)
 		out.Body.Source, out.Body.OK = in.Body.Source, true
 		return out, nil
 	})
-	handle(r, "DELETE", "/api/plugins/{name}", "removePlugin", api.For(auth.ConfigWrite), "Remove an installed plugin", http.StatusOK, func(ctx context.Context, in *InPlugin) (*outRemoved, error) {
+	handle(r, "POST", "/api/plugins/{name}/reload", "reloadPlugin", api.For(auth.ConfigWrite), "Start an installed plugin again, or accept its changed files", http.StatusOK, func(ctx context.Context, in *struct {
+		InPlugin
+		Body struct {
+			Digest string `json:"digest,omitempty" maxLength:"128" doc:"of the changed files that were shown to the user"`
+		}
+	},
+	) (*outReloaded, error) {
+		if a.cfg.Installer == nil {
+			return nil, api.Fail(http.StatusBadRequest, "this yaya has no plugins but those that are built in")
+		}
+		if err := a.audited(ctx, "plugin_reloaded", in.Name, map[string]string{"digest": in.Body.Digest}); err != nil {
+			return nil, err
+		}
+		if err := a.cfg.Installer.Reload(ctx, in.Name, in.Body.Digest); err != nil {
+			return nil, failedOr(err, "the plugin could not be loaded")
+		}
+		out := new(outReloaded)
+		out.Body.Name, out.Body.Reloaded = in.Name, true
+		return out, nil
+	})
+	handle(r, "DELETE", "/api/plugins/{name}", "removePlugin", api.For(auth.ConfigWrite), "Remove an installed plugin", http.StatusOK, func(ctx context.Context, in *struct {
+		InPlugin
+		Purge bool `query:"purge" doc:"1 removes its state as well"`
+	},
+	) (*outRemoved, error) {
 		s, err := a.status(in.Name)
 		if err != nil {
 			return nil, err
@@ -136,13 +169,26 @@ func (a *API) pluginRoutes() {
 				return nil, err
 			}
 		}
-		if err := a.cfg.Plugins.Remove(in.Name); err != nil {
+		if a.cfg.Installer != nil && !s.Bundled {
+			err = a.cfg.Installer.Uninstall(ctx, in.Name, in.Purge)
+		} else {
+			err = a.cfg.Plugins.Remove(in.Name)
+		}
+		if err != nil {
 			return nil, api.Fail(http.StatusBadRequest, "%v", err)
 		}
 		out := new(outRemoved)
 		out.Body.Name, out.Body.Removed = in.Name, true
 		return out, nil
 	})
+}
+
+// failedOr returns a refusal as it is, and everything else as a failure.
+func failedOr(err error, what string) error {
+	if errors.Is(err, ErrRefused) {
+		return err
+	}
+	return api.Fail(http.StatusInternalServerError, "%s: %.2000s", what, err)
 }
 
 func (a *API) status(name string) (plugin.Status, error) {

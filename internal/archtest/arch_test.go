@@ -46,6 +46,8 @@ var allowed = map[string][]string{
 	"plugins/tool_shell":       {"kernel/..."},
 	"plugins/strategy_coder":   {"kernel/..."},
 	"plugins/remote":           {"kernel/..."},
+	"plugins/installed":        {"plugins/remote"},
+	"plugins/conform":          {"kernel/...", "plugins/remote"},
 	"kernel/approval":          {"kernel/event", "kernel/bus", "kernel/tool"},
 	"kernel/folder":            {"kernel/event", "kernel/tool", "kernel/approval"},
 	"auth":                     {"control"},
@@ -106,7 +108,7 @@ var allowed = map[string][]string{
 	"cmd/yaya": {
 		"daemon", "daemon/datadir", "cmd/yaya/chat", "gateway/client", "mcpbridge/clients", "mcpbridge/manage", "mcpbridge/servers", "mcpbridge/stdioproxy",
 		// Packages for a command's output, or for reading without a daemon.
-		"auth", "control", "control/local", "feature", "gateway", "gateway/admin", "kernel/config", "kernel/event", "kernel/folder", "kernel/plugin", "kernel/session", "kernel/tool", "mcpbridge/trust", "plugins/llm_echo",
+		"auth", "control", "control/local", "feature", "gateway", "gateway/admin", "kernel/config", "kernel/event", "kernel/folder", "kernel/plugin", "kernel/session", "kernel/tool", "mcpbridge/trust", "plugins/conform", "plugins/installed", "plugins/llm_echo",
 	},
 }
 

@@ -55,8 +55,17 @@ func (p *Plugin) start(ctx context.Context, c plugin.Context) (*conn, Initialize
 	return cn, told, nil
 }
 
-// spawn starts the process.
+// spawn starts the process and its reader.
 func (p *Plugin) spawn(state string) (*conn, error) {
+	started, run, err := p.launch(state)
+	if err != nil {
+		return nil, err
+	}
+	return newConn(started, run, p), nil
+}
+
+// launch starts the process.
+func (p *Plugin) launch(state string) (*proc.Process, *sandbox.Run, error) {
 	d := &p.cfg.Description
 	spec := proc.Spec{Path: d.Run[0], Args: d.Run[1:], Env: p.environ(state), Dir: p.cfg.Folder, Stderr: &linelog.Splitter{Line: func(line string) { p.log("info", line) }}}
 	if strings.Contains(spec.Path, "/") {
@@ -64,7 +73,7 @@ func (p *Plugin) spawn(state string) (*conn, error) {
 	}
 	run, err := p.enter(state)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	switch {
 	case run == nil:
@@ -76,9 +85,9 @@ func (p *Plugin) spawn(state string) (*conn, error) {
 	}
 	started, err := p.cfg.Procs.Start(spec)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return newConn(started, run, p), nil
+	return started, run, nil
 }
 
 // greet sends initialize and checks the answer.
@@ -97,18 +106,37 @@ func (p *Plugin) greet(ctx context.Context, c plugin.Context, cn *conn, state st
 	if err := json.Unmarshal(raw, &told); err != nil {
 		return told, fmt.Errorf("its answer to initialize: %w", err)
 	}
-	d := &p.cfg.Description
+	return told, CheckGreeting(p.cfg.Description, told)
+}
+
+// CheckGreeting returns an error if the answer to initialize is not what the description says.
+func CheckGreeting(d Description, told InitializeResult) error {
 	switch {
 	case told.ABI != ABI:
-		return told, fmt.Errorf("it speaks version %d of the plugin protocol, and this yaya speaks %d", told.ABI, ABI)
+		return fmt.Errorf("it speaks version %d of the plugin protocol, and this yaya speaks %d", told.ABI, ABI)
 	case told.Name != d.Name || told.Version != d.Version || told.Category != d.Category:
-		return told, fmt.Errorf("it says that it is %.80q, version %.40q, category %.40q, and its %s says %q, %q, %q", told.Name, told.Version, told.Category, DescriptionFile, d.Name, d.Version, d.Category)
+		return fmt.Errorf("it says that it is %.80q, version %.40q, category %.40q, and its %s says %q, %q, %q", told.Name, told.Version, told.Category, DescriptionFile, d.Name, d.Version, d.Category)
 	case len(told.Tools) > MaxTools:
-		return told, fmt.Errorf("it has %d tools, and a plugin has at most %d", len(told.Tools), MaxTools)
+		return fmt.Errorf("it has %d tools, and a plugin has at most %d", len(told.Tools), MaxTools)
 	case len(told.Tools) > 0 && plugin.Category(d.Category) != plugin.Tool:
-		return told, fmt.Errorf("it has tools, and its category is %s", d.Category)
+		return fmt.Errorf("it has tools, and its category is %s", d.Category)
 	}
-	return told, nil
+	return nil
+}
+
+// Process is the process of a plugin that nobody speaks with yet.
+type Process struct {
+	*proc.Process
+	StateDir string
+}
+
+// Spawn starts the process of a plugin that is not loaded, in its sandbox, with a state folder.
+func (p *Plugin) Spawn(state string) (*Process, error) {
+	started, _, err := p.launch(state)
+	if err != nil {
+		return nil, err
+	}
+	return &Process{started, state}, nil
 }
 
 // passed are the variables of yaya's environment that every plugin gets.
@@ -116,7 +144,7 @@ var passed = []string{"PATH", "LANG", "LC_ALL", "TZ"}
 
 // environ is the environment of the process. Its home is its state folder.
 func (p *Plugin) environ(state string) []string {
-	env := []string{"HOME=" + state}
+	env := []string{"HOME=" + state, "PYTHONDONTWRITEBYTECODE=1"} // the folder is read-only
 	for _, name := range slices.Concat(passed, p.cfg.Description.Permissions.Env) {
 		if v, ok := p.cfg.Env(name); ok && name != "HOME" {
 			env = append(env, name+"="+v)

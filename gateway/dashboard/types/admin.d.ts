@@ -808,6 +808,26 @@ export interface paths {
         patch: operations["switchPlugin"];
         trace?: never;
     };
+    "/api/plugins/{name}/reload": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Start an installed plugin again, or accept its changed files
+         * @description Scope for devices: `config:write`.
+         */
+        post: operations["reloadPlugin"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/reload": {
         parameters: {
             query?: never;
@@ -1405,6 +1425,8 @@ export interface components {
             request: string;
         };
         InstallPluginRequest: {
+            /** @description of the files that were shown to the user; without it the answer is a refusal that names it */
+            digest?: string;
             editable?: boolean;
             source: string;
         };
@@ -1536,6 +1558,10 @@ export interface components {
         OutPluginsBody: {
             plugins: components["schemas"]["Plugin"][] | null;
         };
+        OutReloadedBody: {
+            name: string;
+            reloaded: boolean;
+        };
         OutRemovedBody: {
             name: string;
             removed: boolean;
@@ -1663,6 +1689,10 @@ export interface components {
             tool: string;
             /** @description trace id that the client sent */
             trace?: string;
+        };
+        ReloadPluginRequest: {
+            /** @description of the changed files that were shown to the user */
+            digest?: string;
         };
         Reloaded: {
             changes: components["schemas"]["FileChange"][] | null;
@@ -3488,7 +3518,10 @@ export interface operations {
     };
     removePlugin: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description 1 removes its state as well */
+                purge?: boolean;
+            };
             header?: never;
             path: {
                 name: string;
@@ -3539,6 +3572,41 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["OutEnabledBody"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    reloadPlugin: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ReloadPluginRequest"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OutReloadedBody"];
                 };
             };
             /** @description Error */

@@ -1,0 +1,225 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/yaya-ai/yaya/gateway/admin"
+	"github.com/yaya-ai/yaya/kernel/event"
+	"github.com/yaya-ai/yaya/kernel/plugin"
+	"github.com/yaya-ai/yaya/plugins/installed"
+	"github.com/yaya-ai/yaya/plugins/remote"
+)
+
+// thirdParty loads the plugins that the user has installed. It implements [admin.Installer].
+type thirdParty struct {
+	c     *core
+	store *installed.Store
+
+	mu      sync.Mutex // one change at a time
+	current map[string]*remote.Current
+	made    []*remote.Plugin
+	edited  map[string]*installed.Watch // editable ones, by name
+
+	stop     context.CancelFunc
+	watching sync.WaitGroup
+}
+
+func newThirdParty(c *core) *thirdParty {
+	return &thirdParty{c: c, store: installed.NewStore(c.st.at.data), current: map[string]*remote.Current{}, edited: map[string]*installed.Watch{}, stop: func() {}}
+}
+
+// load loads all, in the order in which they are discovered. One that cannot be loaded keeps
+// nobody else from it.
+func (t *thirdParty) load(ctx context.Context) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	entries, err := t.store.List()
+	if err != nil {
+		t.c.st.at.log.Error().Err(err).Msg("not every installed plugin can be read")
+	}
+	var all []plugin.Plugin
+	for _, e := range entries {
+		p, err := t.plugin(e)
+		if err != nil {
+			p = broken{e, err}
+		}
+		all = append(all, p)
+	}
+	t.c.kernel.Plugins.Load(ctx, false, all...)
+	watch, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	t.stop = cancel
+	t.watching.Go(func() { t.watch(watch) })
+}
+
+// broken is a plugin whose description cannot be read: it is listed with the reason.
+type broken struct {
+	installed.Entry
+	err error
+}
+
+func (b broken) Manifest() plugin.Manifest {
+	return plugin.Manifest{Name: b.Name, Version: b.Version, Category: plugin.Skill}
+}
+func (broken) Subscriptions() []string                                    { return nil }
+func (b broken) OnLoad(context.Context, plugin.Context) error             { return b.err }
+func (broken) OnUnload(context.Context, plugin.Context) error             { return nil }
+func (broken) OnEvent(context.Context, event.Event, plugin.Context) error { return nil }
+
+// plugin makes the plugin of an entry.
+func (t *thirdParty) plugin(e installed.Entry) (plugin.Plugin, error) {
+	d, err := remote.ReadDescription(e.Folder())
+	if err == nil && d.Name != e.Name {
+		err = fmt.Errorf("%s says that it is %q", e.Folder(), d.Name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if t.current[e.Name] == nil {
+		t.current[e.Name] = new(remote.Current)
+	}
+	p := remote.New(remote.Config{
+		Folder: e.Folder(), Description: d, Procs: t.c.procs, Sandboxes: t.c.st.sandboxes, Env: os.LookupEnv,
+		Verify: e.Verify, Current: t.current[e.Name], Version: Version(),
+	})
+	t.made = append(t.made, p)
+	if e.Editable {
+		t.edited[e.Name] = installed.NewWatch(e.Folder())
+	} else {
+		delete(t.edited, e.Name)
+	}
+	return p, nil
+}
+
+// replace loads a plugin in the place of the one of its name.
+func (t *thirdParty) replace(ctx context.Context, e installed.Entry) error {
+	p, err := t.plugin(e)
+	if err != nil {
+		return err
+	}
+	return t.c.kernel.Plugins.Replace(ctx, p)
+}
+
+// Install implements [admin.Installer].
+func (t *thirdParty) Install(ctx context.Context, source string, editable bool, digest string) (err error) {
+	p, err := installed.Inspect(source)
+	if err != nil {
+		return fmt.Errorf("%w: %w", admin.ErrRefused, err)
+	}
+	defer func() { err = errors.Join(err, p.Close()) }()
+	name := p.Description.Name
+	if digest == "" {
+		return fmt.Errorf("%w: nobody has agreed to it: yaya plugin install shows what it may do, and asks; its files have the digest %s", admin.ErrRefused, p.Digest)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, s := range t.c.kernel.Plugins.Snapshot() {
+		if s.Name == name && s.Bundled {
+			return fmt.Errorf("%w: plugin %s is a part of yaya: give yours another name", admin.ErrRefused, name)
+		}
+	}
+	e, err := t.store.Install(p, editable, digest)
+	if err != nil {
+		return err
+	}
+	if err := t.replace(context.WithoutCancel(ctx), e); err != nil {
+		return fmt.Errorf("%s %s is installed, and does not start: %w", e.Name, e.Version, err)
+	}
+	return nil
+}
+
+// Reload implements [admin.Installer].
+func (t *thirdParty) Reload(ctx context.Context, name, digest string) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	e, err := t.store.Get(name)
+	if err == nil && digest != "" {
+		e, err = t.store.Accept(name, digest)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", admin.ErrRefused, err)
+	}
+	return t.replace(context.WithoutCancel(ctx), e)
+}
+
+// Uninstall implements [admin.Installer].
+func (t *thirdParty) Uninstall(_ context.Context, name string, purge bool) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.edited, name)
+	err := t.c.kernel.Plugins.Forget(name)
+	return errors.Join(err, t.store.Remove(name, purge))
+}
+
+// lookEach is the time between two looks at the files of editable plugins.
+const lookEach = 250 * time.Millisecond
+
+// watch loads editable plugins again whose files have changed.
+func (t *thirdParty) watch(ctx context.Context) {
+	tick := time.NewTicker(lookEach)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		t.look(ctx)
+	}
+}
+
+func (t *thirdParty) look(ctx context.Context) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for name, w := range t.edited {
+		if !w.Changed() {
+			continue
+		}
+		e, err := t.store.Get(name)
+		if err == nil {
+			err = t.replace(ctx, e)
+		}
+		if err != nil && ctx.Err() == nil { // the old one stays if the description is wrong
+			t.c.st.at.log.Warn().Err(err).Str("plugin", name).Msg("the changed plugin was not loaded")
+		}
+	}
+}
+
+// endWatch ends the watching of files, before the kernel stops.
+func (t *thirdParty) endWatch() {
+	t.mu.Lock()
+	stop := t.stop
+	t.mu.Unlock()
+	stop()
+	t.watching.Wait()
+}
+
+// Close waits for the processes whose calls have outlived their plugin.
+func (t *thirdParty) Close(ctx context.Context) error {
+	t.mu.Lock()
+	made := t.made
+	t.mu.Unlock()
+	var errs []error
+	for _, p := range made {
+		errs = append(errs, p.Close(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+// InstalledPackage returns the present files of an installed plugin, to be shown.
+func InstalledPackage(g *Flags, name string) (_ *installed.Package, err error) {
+	p, err := g.Paths()
+	if err != nil {
+		return nil, err
+	}
+	data, err := os.OpenRoot(p.Data)
+	if err != nil {
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
+	defer func() { err = errors.Join(err, data.Close()) }()
+	return installed.NewStore(data).Present(name)
+}

@@ -1,0 +1,156 @@
+package installed
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+)
+
+// Limits of a plugin's folder.
+const (
+	maxEntries = 20_000
+	maxBytes   = 512 << 20
+)
+
+// skipped are folders that are not part of a plugin: the history of its source, and caches
+// that an interpreter would run in the place of the source.
+var skipped = []string{".git", "__pycache__"}
+
+// file is an entry of a folder.
+type file struct {
+	name string // slash-separated, relative
+	mode fs.FileMode
+	size int64
+}
+
+// list returns the entries of a folder, sorted by name, without [skipped] if skip is set.
+func list(root *os.Root, skip bool) ([]file, error) {
+	var out []file
+	var total int64
+	err := fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if name == "." {
+			return nil
+		}
+		if d.IsDir() && skip && slices.Contains(skipped, d.Name()) {
+			return fs.SkipDir
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		if !info.Mode().IsRegular() && !info.IsDir() {
+			return fmt.Errorf("%s is neither a file nor a folder: a plugin has no links", name)
+		}
+		f := file{name: name, mode: info.Mode()}
+		if info.Mode().IsRegular() {
+			f.size = info.Size()
+		}
+		total += f.size
+		if out = append(out, f); len(out) > maxEntries || total > maxBytes {
+			return fmt.Errorf("more than %d files and folders, or %d MiB", maxEntries, maxBytes>>20)
+		}
+		return nil
+	})
+	slices.SortFunc(out, func(a, b file) int { return slices.Compare([]byte(a.name), []byte(b.name)) })
+	return out, err
+}
+
+// Digest returns the digest of the files of a folder: their names, contents, and whether they
+// can be executed. skip leaves out what an installation leaves out.
+func Digest(root *os.Root, skip bool) (string, error) {
+	files, err := list(root, skip)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.New()
+	for _, f := range files {
+		if f.mode.IsDir() {
+			continue
+		}
+		if err := add(sum, root, f); err != nil {
+			return "", err
+		}
+	}
+	return "sha256:" + hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+func add(sum hash.Hash, root *os.Root, f file) error {
+	fmt.Fprintf(sum, "%q %v %d\n", f.name, f.mode.Perm()&0o111 != 0, f.size)
+	in, err := open(root, f.name)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }()
+	n, err := io.Copy(sum, io.LimitReader(in, f.size+1))
+	if err == nil && n != f.size {
+		err = fmt.Errorf("%s changes while it is read", f.name)
+	}
+	return err
+}
+
+// open opens a regular file.
+func open(root *os.Root, name string) (*os.File, error) {
+	in, err := root.OpenFile(name, os.O_RDONLY|nonblock, 0)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := in.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, errors.Join(fmt.Errorf("%s is not a file", name), err, in.Close())
+	}
+	return in, nil
+}
+
+// copyTree copies the files of a folder into an empty one.
+func copyTree(from, to *os.Root) error {
+	files, err := list(from, true)
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		if f.mode.IsDir() {
+			if err := to.MkdirAll(f.name, 0o700); err != nil {
+				return err
+			}
+			continue
+		}
+		in, err := open(from, f.name)
+		if err != nil {
+			return err
+		}
+		err = put(to, f.name, in, f.mode.Perm()&0o111 != 0, f.size)
+		if err := errors.Join(err, in.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// put writes a new file of at most size bytes.
+func put(to *os.Root, name string, in io.Reader, executable bool, size int64) error {
+	if err := to.MkdirAll(path.Dir(name), 0o700); err != nil {
+		return err
+	}
+	mode := fs.FileMode(0o600)
+	if executable {
+		mode = 0o700
+	}
+	out, err := to.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
+	if err != nil {
+		return err
+	}
+	n, err := io.Copy(out, io.LimitReader(in, size+1))
+	if err == nil && n > size {
+		err = fmt.Errorf("%s grows while it is read", name)
+	}
+	return errors.Join(err, out.Close())
+}

@@ -1,0 +1,279 @@
+package installed
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/yaya-ai/yaya/internal/atomicfile"
+	"github.com/yaya-ai/yaya/plugins/remote"
+)
+
+const (
+	lockFile = "plugin.lock"
+	maxLock  = 64 << 10
+)
+
+// Entry is an installed plugin.
+type Entry struct {
+	Name      string    `json:"name"`
+	Version   string    `json:"version"` // when it was installed
+	Source    string    `json:"source"`
+	Digest    string    `json:"digest,omitempty"` // of its files; "" for an editable one
+	Editable  bool      `json:"editable,omitempty"`
+	Installed time.Time `json:"installed"`
+
+	folder string
+}
+
+// Folder is the folder with the files, absolute.
+func (e Entry) Folder() string { return e.folder }
+
+// Store keeps the installed plugins of a data folder. Its methods are safe for concurrent use
+// by processes that hold the lock of the data folder.
+type Store struct{ data *os.Root }
+
+// NewStore returns the store of a data folder.
+func NewStore(data *os.Root) *Store { return &Store{data} }
+
+func (s *Store) at(name ...string) string { return path.Join(append([]string{"plugins"}, name...)...) }
+
+// List returns the installed plugins by name, those with copied files before the editable
+// ones, and what cannot be read.
+func (s *Store) List() ([]Entry, error) {
+	names, err := fs.ReadDir(s.data.FS(), s.at())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("installed plugins: %w", err)
+	}
+	var out []Entry
+	var errs []error
+	for _, d := range names {
+		e, err := s.Get(d.Name())
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			if _, err := s.data.Lstat(s.at(d.Name(), remote.DescriptionFile)); err == nil {
+				at := filepath.Join(s.data.Name(), "plugins", d.Name())
+				errs = append(errs, fmt.Errorf("plugin %s: somebody has put it there, and nobody has agreed to it: move it elsewhere, then: yaya plugin install FOLDER (it is in %s)", d.Name(), at))
+			}
+		case err != nil:
+			errs = append(errs, err)
+		default:
+			out = append(out, e)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Entry) int {
+		switch {
+		case a.Editable == b.Editable:
+			return 0
+		case a.Editable:
+			return 1
+		}
+		return -1
+	})
+	return out, errors.Join(errs...)
+}
+
+// Get returns an installed plugin; an error that is [fs.ErrNotExist] without one.
+func (s *Store) Get(name string) (Entry, error) {
+	if !filepath.IsLocal(name) || path.Base(name) != name {
+		return Entry{}, fmt.Errorf("plugin %q: %w", name, fs.ErrNotExist)
+	}
+	info, err := s.data.Lstat(s.at(name, lockFile))
+	if err != nil {
+		return Entry{}, fmt.Errorf("plugin %s: %w", name, err)
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxLock {
+		return Entry{}, fmt.Errorf("plugin %s: its %s cannot be read; install it again", name, lockFile)
+	}
+	raw, err := s.data.ReadFile(s.at(name, lockFile))
+	if err != nil {
+		return Entry{}, fmt.Errorf("plugin %s: %w", name, err)
+	}
+	var e Entry
+	if err := json.Unmarshal(raw, &e); err != nil || e.Name != name {
+		return Entry{}, fmt.Errorf("plugin %s: its %s is damaged; install it again: yaya plugin install FOLDER", name, lockFile)
+	}
+	e.folder = e.Source
+	if !e.Editable {
+		if !filepath.IsLocal(e.Version) || path.Base(e.Version) != e.Version || e.Digest == "" {
+			return Entry{}, fmt.Errorf("plugin %s: its %s is damaged; install it again: yaya plugin install FOLDER", name, lockFile)
+		}
+		e.folder = filepath.Join(s.data.Name(), "plugins", name, e.Version)
+	}
+	return e, nil
+}
+
+// ChangedError reports that the files of a plugin are not those that were installed.
+type ChangedError struct {
+	Name, Folder, Now, Was string
+}
+
+func (e *ChangedError) Error() string {
+	return fmt.Sprintf("its files in %s have changed since it was installed (digest %s, was %s): look at them, then: yaya plugin accept %s", e.Folder, e.Now, e.Was, e.Name)
+}
+
+// Verify returns an error if the files are not those that were installed. An editable plugin
+// may change.
+func (e Entry) Verify() error {
+	if e.Editable {
+		return nil
+	}
+	root, err := os.OpenRoot(e.folder)
+	if err != nil {
+		return fmt.Errorf("plugin %s: %w", e.Name, err)
+	}
+	defer func() { _ = root.Close() }()
+	now, err := Digest(root, false)
+	if err != nil {
+		return fmt.Errorf("plugin %s: %s: %w", e.Name, e.folder, err)
+	}
+	if now != e.Digest {
+		return &ChangedError{e.Name, e.folder, now, e.Digest}
+	}
+	return nil
+}
+
+// Install keeps a package whose digest the user has agreed to, in the place of the plugin of
+// its name, if there is one. An editable one stays where it is.
+func (s *Store) Install(p *Package, editable bool, digest string) (Entry, error) {
+	e := Entry{Name: p.Description.Name, Version: p.Description.Version, Source: p.Source, Editable: editable, Installed: time.Now().UTC(), folder: p.Folder}
+	if p.Digest != digest {
+		return e, fmt.Errorf("the files of %s have changed since they were shown: their digest is %s, and %s was agreed to", p.Source, p.Digest, digest)
+	}
+	if editable && p.remove != nil {
+		return e, fmt.Errorf("%s is an archive: only a folder can be editable", p.Source)
+	}
+	if err := s.data.MkdirAll(s.at(e.Name), 0o700); err != nil {
+		return e, fmt.Errorf("install plugin %s: %w", e.Name, err)
+	}
+	was, oldErr := s.Get(e.Name)
+	if !editable {
+		e.Digest = digest
+		if err := s.keep(p, e); err != nil {
+			return e, fmt.Errorf("install plugin %s: %w", e.Name, err)
+		}
+		e.folder = filepath.Join(s.data.Name(), "plugins", e.Name, e.Version)
+	}
+	if err := s.write(e); err != nil {
+		return e, err
+	}
+	if oldErr == nil && !was.Editable && (editable || was.Version != e.Version) {
+		if err := s.data.RemoveAll(s.at(e.Name, was.Version)); err != nil {
+			return e, fmt.Errorf("plugin %s is installed, and the files of its version %s cannot be removed: %w", e.Name, was.Version, err)
+		}
+	}
+	return e, nil
+}
+
+// keep copies the files, whole or not at all.
+func (s *Store) keep(p *Package, e Entry) error {
+	fresh, final := s.at(e.Name, ".new"), s.at(e.Name, e.Version)
+	if err := s.data.RemoveAll(fresh); err != nil {
+		return err
+	}
+	if err := s.data.Mkdir(fresh, 0o700); err != nil {
+		return err
+	}
+	defer func() { _ = s.data.RemoveAll(fresh) }() // after a failure; the next installation tries again
+	from, err := os.OpenRoot(p.Folder)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = from.Close() }()
+	to, err := s.data.OpenRoot(fresh)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = to.Close() }()
+	if err := copyTree(from, to); err != nil {
+		return err
+	}
+	if got, err := Digest(to, false); err != nil || got != e.Digest {
+		return errors.Join(fmt.Errorf("the files change while they are copied: their digest is %s, and %s was agreed to", got, e.Digest), err)
+	}
+	if err := atomicfile.SyncTree(to); err != nil {
+		return err
+	}
+	if err := s.data.RemoveAll(final); err != nil {
+		return err
+	}
+	return s.data.Rename(fresh, final)
+}
+
+func (s *Store) write(e Entry) error {
+	raw, err := json.MarshalIndent(e, "", "  ")
+	if err != nil {
+		return err
+	}
+	root, err := s.data.OpenRoot(s.at(e.Name))
+	if err != nil {
+		return fmt.Errorf("install plugin %s: %w", e.Name, err)
+	}
+	defer func() { _ = root.Close() }()
+	if _, err := atomicfile.Write(root, lockFile, append(raw, '\n')); err != nil {
+		return fmt.Errorf("install plugin %s: %w", e.Name, err)
+	}
+	return nil
+}
+
+// Present returns the present files of an installed plugin, to be shown.
+func (s *Store) Present(name string) (*Package, error) {
+	e, err := s.Get(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("there is no installed plugin %s", name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	p := &Package{Source: e.folder, Folder: e.folder}
+	return p, p.read(false)
+}
+
+// Accept takes the present files of an installed plugin, with the digest that was agreed to.
+func (s *Store) Accept(name, digest string) (Entry, error) {
+	e, err := s.Get(name)
+	if err != nil {
+		return e, err
+	}
+	d, err := remote.ReadDescription(e.folder)
+	if err != nil {
+		return e, err
+	}
+	if d.Name != e.Name || d.Version != e.Version {
+		return e, fmt.Errorf("plugin %s: its %s now says %s %s: install it again", name, remote.DescriptionFile, d.Name, d.Version)
+	}
+	e.Digest = digest
+	if err := e.Verify(); err != nil {
+		return e, err
+	}
+	return e, s.write(e)
+}
+
+// Remove removes a plugin. Its state stays unless purge is set.
+func (s *Store) Remove(name string, purge bool) error {
+	e, err := s.Get(name)
+	if err != nil {
+		return err
+	}
+	if purge {
+		err = s.data.RemoveAll(s.at(name))
+	} else {
+		err = s.data.Remove(s.at(name, lockFile))
+		if err == nil && !e.Editable {
+			err = s.data.RemoveAll(s.at(name, e.Version))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("remove plugin %s: %w", name, err)
+	}
+	return nil
+}
