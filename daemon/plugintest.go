@@ -38,7 +38,7 @@ func TestPlugin(ctx context.Context, g *Flags, folder string, report func(confor
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(temporary)) }()
+	defer func() { err = errors.Join(err, os.RemoveAll(temporary)) }() //nolint:forbidigo // made here, with a name of its own
 	state, err := filepath.EvalSymlinks(temporary)
 	if err != nil {
 		return err

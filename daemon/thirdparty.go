@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -86,7 +88,7 @@ func (t *thirdParty) plugin(e installed.Entry) (plugin.Plugin, error) {
 		Folder: e.Folder(), Description: d, Procs: t.c.procs, Sandboxes: t.c.st.sandboxes, Env: os.LookupEnv,
 		Verify: e.Verify, Current: t.current[e.Name], Version: Version(),
 	})
-	t.made = append(t.made, p)
+	t.made = append(slices.DeleteFunc(t.made, (*remote.Plugin).Idle), p)
 	if e.Editable {
 		t.edited[e.Name] = installed.NewWatch(e.Folder())
 	} else {
@@ -137,6 +139,9 @@ func (t *thirdParty) Reload(ctx context.Context, name, digest string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	e, err := t.store.Get(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: there is no installed plugin %s", admin.ErrRefused, name)
+	}
 	if err == nil && digest != "" {
 		e, err = t.store.Accept(name, digest)
 	}

@@ -114,6 +114,11 @@ func (a *API) pluginRoutes() {
 		out.Body.Name, out.Body.Enabled, out.Body.Reload = in.Name, in.Body.Enabled, true
 		return out, err
 	})
+	a.installRoutes(r)
+}
+
+// installRoutes declares the routes that change which plugins there are.
+func (a *API) installRoutes(r routes) {
 	handle(r, "POST", "/api/plugins/install", "installPlugin", api.For(auth.ConfigWrite), "Install a plugin", http.StatusOK, func(ctx context.Context, in *struct {
 		Body struct {
 			Source   string `json:"source" minLength:"1" maxLength:"4096"`

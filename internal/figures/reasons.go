@@ -34,6 +34,7 @@ var reasons = map[string]map[string]string{
 		"mcpbridge/upstream.limit.Context":     "it is a context: one whose time stands still while a person is asked",
 		"mcpbridge/upstream.session.life":      life,
 		"plugins/llm_echo.stream.ctx":          callback,
+		"plugins/remote.conn.life":             life,
 		"plugins/tool_shell.reach.ctx":         "it is one command: the proxy of its sandbox asks as long as it runs",
 	},
 }

@@ -24,8 +24,8 @@ type Policy struct {
 	// cannot be enforced, they are not written.
 	Partly []Path
 	// OwnParts are paths within yaya's own folders that yaya has put there for the program:
-	// the policy may name these, and the program may lie in one. What is around them stays
-	// hidden.
+	// the policy may name these, and the program may lie in one. Everything around them
+	// stays hidden.
 	OwnParts []string
 	// Runtimes are files that programs consist of. Hiding takes precedence: a runtime
 	// that is hidden, or contains hidden files, is not shown.

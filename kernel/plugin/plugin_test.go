@@ -878,7 +878,7 @@ func TestReplace(t *testing.T) {
 	})
 }
 
-// Failures outside of a handler count like those in one, and a success ends the row.
+// Failures outside a handler count like those in one, and a success ends the row.
 func TestReport(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -33,7 +33,7 @@ type Result struct {
 // Run runs all checks, and reports each as soon as it is known. start starts the program. After
 // a check that ends the program, the next one starts it again.
 func Run(ctx context.Context, d remote.Description, start func() (*remote.Process, error), report func(Result)) {
-	r := &runner{ctx: ctx, d: d, start: start}
+	r := &runner{done: ctx.Done(), d: d, start: start}
 	defer r.end()
 	for _, c := range checks {
 		err := r.fresh()
@@ -70,7 +70,7 @@ var checks = []check{
 }
 
 type runner struct {
-	ctx     context.Context // a base context: of the whole run
+	done    <-chan struct{} // ends the run
 	d       remote.Description
 	start   func() (*remote.Process, error)
 	p       *remote.Process
@@ -192,8 +192,8 @@ func (r *runner) get(id int, wait time.Duration) (*reply, error) {
 			return &m, nil
 		case <-limit.C:
 			return nil, fmt.Errorf("no answer within %v", wait)
-		case <-r.ctx.Done():
-			return nil, r.ctx.Err()
+		case <-r.done:
+			return nil, context.Canceled
 		}
 	}
 }

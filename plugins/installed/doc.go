@@ -4,6 +4,6 @@
 // from and which digest its files have, the folder <version> with a copy of its files, and
 // state/, which the plugin may write. An editable plugin stays where it is, and has no digest.
 //
-// What was shown is what runs: [Store.Install] keeps only the files with the digest that the
-// user has agreed to, and [Entry.Verify] refuses others before each start.
+// [Store.Install] keeps only the files with the digest that the user has agreed to, and
+// [Entry.Verify] refuses others before each start.
 package installed

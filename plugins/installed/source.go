@@ -83,7 +83,7 @@ func (p *Package) read(skip bool) (err error) {
 
 // unpack unpacks an archive into a temporary folder. Files may lie in one folder.
 func (p *Package) unpack() error {
-	in, err := os.Open(p.Source)
+	in, err := os.Open(p.Source) //nolint:forbidigo // the user names it
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (p *Package) unpack() error {
 	if err != nil {
 		return err
 	}
-	p.Folder, p.remove = dir, func() error { return os.RemoveAll(dir) }
+	p.Folder, p.remove = dir, func() error { return os.RemoveAll(dir) } //nolint:forbidigo // made here, with a name of its own
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return err

@@ -113,12 +113,10 @@ func (s *Store) Get(name string) (Entry, error) {
 }
 
 // ChangedError reports that the files of a plugin are not those that were installed.
-type ChangedError struct {
-	Name, Folder, Now, Was string
-}
+type ChangedError struct{ Name, Folder string }
 
 func (e *ChangedError) Error() string {
-	return fmt.Sprintf("its files in %s have changed since it was installed (digest %s, was %s): look at them, then: yaya plugin accept %s", e.Folder, e.Now, e.Was, e.Name)
+	return fmt.Sprintf("its files have changed since it was installed: look at them (yaya plugin accept %s shows what they may do, and asks): they are in %s", e.Name, e.Folder)
 }
 
 // Verify returns an error if the files are not those that were installed. An editable plugin
@@ -137,7 +135,7 @@ func (e Entry) Verify() error {
 		return fmt.Errorf("plugin %s: %s: %w", e.Name, e.folder, err)
 	}
 	if now != e.Digest {
-		return &ChangedError{e.Name, e.folder, now, e.Digest}
+		return &ChangedError{e.Name, e.folder}
 	}
 	return nil
 }

@@ -47,7 +47,7 @@ type Description struct {
 	Config map[string]any `toml:"config"`
 }
 
-// Permissions are what a plugin may do beside reading its folder and writing its state.
+// Permissions list the rights of a plugin beyond reading its folder and writing its state.
 type Permissions struct {
 	Network   []string `toml:"network" json:"network"` // hosts, as in [sandbox.Net]
 	Read      []string `toml:"read" json:"read"`

@@ -314,6 +314,13 @@ func (p *Plugin) Close(ctx context.Context) error {
 	return nil
 }
 
+// Idle reports whether a plugin is not loaded, and no process of it runs.
+func (p *Plugin) Idle() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.c == nil && len(p.leaving) == 0
+}
+
 // HealthCheck implements [plugin.HealthChecker].
 func (p *Plugin) HealthCheck(ctx context.Context, _ plugin.Context) plugin.HealthReport {
 	p.mu.Lock()

@@ -218,7 +218,7 @@ func TestSlowStart(t *testing.T) {
 	}
 }
 
-// What a plugin sends besides messages harms itself at most.
+// A plugin that sends other things than messages harms itself at most.
 func TestStrays(t *testing.T) {
 	for _, c := range []struct {
 		mode  string
@@ -306,8 +306,7 @@ func TestUnstoppable(t *testing.T) {
 	}
 }
 
-// A handler that hangs fails at its deadline, three in a row unload the plugin, and another
-// plugin gets its events meanwhile.
+// A handler that hangs fails at its deadline, and three in a row unload the plugin.
 func TestHang(t *testing.T) {
 	w := newWorld(t)
 	if err := w.cfg.Set("plugins.handler_timeout", json.RawMessage(`"1s"`)); err != nil {

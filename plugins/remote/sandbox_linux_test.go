@@ -95,7 +95,7 @@ func TestPermissions(t *testing.T) {
 	}
 }
 
-// Y-110: what is around a plugin's own files stays hidden, another plugin's state as well.
+// Y-110: a plugin does not see the files around its own, nor another plugin's state.
 func TestOthersAreHidden(t *testing.T) {
 	w := newWorld(t)
 	other := filepath.Join(w.dir, "other", "state")

@@ -10,7 +10,8 @@ import (
 // ABI is the version of the protocol that this package speaks.
 const ABI = 1
 
-// Plugin is what a plugin does. Name, Version and Category are as in its plugin.toml.
+// Plugin describes a plugin and its handlers. Name, Version and Category are as in its
+// plugin.toml.
 type Plugin struct {
 	Name, Version, Category string
 	Tools                   []Tool // for category tool

@@ -1,0 +1,66 @@
+package remote
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// A description is read strictly: a mistake is an error, not a permission.
+func TestParseDescription(t *testing.T) {
+	const good = "name = \"subject\"\nversion = \"1.0.0\"\ncategory = \"tool\"\nrun = [\"./bin\"]\n"
+	for _, c := range []struct{ name, toml, want string }{
+		{"good", good, ""},
+		{"all", good + "description = \"x\"\nrequires = [\"other\"]\nsubscriptions = [\"plugin.loaded\"]\n[permissions]\nnetwork = [\"*.example.com\"]\nread = [\"~/notes\", \"/srv/x\"]\nwrite = [\"/srv/y\"]\nenv = [\"LANG\"]\nsecrets = [\"api_key\"]\n[config]\ntype = \"object\"\n[config.properties.api_key]\ntype = \"string\"\n", ""},
+		{"an unknown member", good + "[permissions]\nnetworks = [\"example.com\"]\n", "permissions.networks is not a member"},
+		{"a name", strings.Replace(good, "subject", "Subject", 1), "does not match"},
+		{"a version", strings.Replace(good, "1.0.0", "1", 1), "not semver"},
+		{"a category", strings.Replace(good, `"tool"`, `"thing"`, 1), "unknown category"},
+		{"no id of the category", strings.Replace(good, `"tool"`, `"memory"`, 1), "memory kind"},
+		{"no program", strings.Replace(good, `"./bin"`, ``, 1), "not a program"},
+		{"an absolute program", strings.Replace(good, "./bin", "/bin/sh", 1), "neither a file of the folder"},
+		{"a program outside", strings.Replace(good, "./bin", "../bin", 1), "neither a file of the folder"},
+		{"an unknown event", good + "subscriptions = [\"no.such\"]\n", "there is no event"},
+		{"a host", good + "[permissions]\nnetwork = [\"http://x/\"]\n", "permissions.network"},
+		{"the root folder", good + "[permissions]\nread = [\"/\"]\n", "whole file system"},
+		{"the home folder", good + "[permissions]\nread = [\"~/\"]\n", "whole home folder"},
+		{"a folder above the home folder", good + "[permissions]\nread = [\"~/../x\"]\n", "begin with"},
+		{"a relative path", good + "[permissions]\nwrite = [\"x\"]\n", "begin with"},
+		{"devices", good + "[permissions]\nread = [\"/dev\"]\n", "/dev"},
+		{"a variable that loads code", good + "[permissions]\nenv = [\"LD_PRELOAD\"]\n", "does not get"},
+		{"a variable of yaya's", good + "[permissions]\nenv = [\"YAYA_PASSPHRASE_FILE\"]\n", "does not get"},
+		{"approvals of a tool", good + "[permissions]\napprovals = true\n", "only an adapter"},
+		{"a schema that points outside", good + "[config]\n\"$ref\" = \"http://example.com/x\"\n", "points outside"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := ParseDescription([]byte(c.toml))
+			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+				t.Errorf("ParseDescription() = %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+// R8: a setting that holds a secret reaches a plugin only with the permission.
+func TestSecretSettings(t *testing.T) {
+	for _, c := range []struct {
+		permission, want string
+	}{
+		{`secrets = ["api_key"]`, `{"api_key":"k","units":"metric"}`},
+		{`secrets = []`, `{"units":"metric"}`},
+	} {
+		t.Run(c.permission, func(t *testing.T) {
+			w := newWorld(t)
+			for key, v := range map[string]string{"plugin.subject.api_key": `"k"`, "plugin.subject.units": `"metric"`, "plugin.subject.other": `"x"`} {
+				if err := w.cfg.Set(key, json.RawMessage(v)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			p := w.load("tool", "tool", "[permissions]", c.permission, "[config]", `type = "object"`, "[config.properties.api_key]", `type = "string"`, "[config.properties.units]", `type = "string"`)
+			got, err := json.Marshal(p.settings(p.c).Config)
+			if err != nil || string(got) != c.want {
+				t.Errorf("the plugin gets %s (%v), want %s", got, err, c.want)
+			}
+		})
+	}
+}
