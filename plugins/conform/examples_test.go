@@ -19,6 +19,7 @@ import (
 
 	"github.com/yaya-ai/yaya/internal/eventually"
 	"github.com/yaya-ai/yaya/internal/proc"
+	"github.com/yaya-ai/yaya/internal/sandbox"
 	"github.com/yaya-ai/yaya/kernel"
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/config"
@@ -83,6 +84,7 @@ type house struct {
 	*kernel.Kernel
 	t     *testing.T
 	data  string
+	home  string
 	procs *proc.Manager
 
 	mu    sync.Mutex
@@ -91,7 +93,7 @@ type house struct {
 
 func newHouse(t *testing.T, settings map[string]string) *house {
 	t.Helper()
-	h := &house{t: t, data: t.TempDir(), procs: new(proc.Manager)}
+	h := &house{t: t, data: t.TempDir(), home: t.TempDir(), procs: new(proc.Manager)}
 	data, err := os.OpenRoot(h.data)
 	if err != nil {
 		t.Fatal(err)
@@ -138,7 +140,14 @@ func (h *house) plugin(folder string) *remote.Plugin {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	p := remote.New(remote.Config{Folder: folder, Description: d, Procs: h.procs, Version: "test", Env: os.LookupEnv})
+	cfg := remote.Config{Folder: folder, Description: d, Procs: h.procs, Version: "test", Env: os.LookupEnv}
+	if sandbox.Probe().Best == sandbox.Namespaces {
+		cfg.Sandboxes = &sandbox.Sandboxes{
+			Own: []string{h.data}, Home: h.home, Cache: filepath.Join(h.data, "cache"),
+			Settings: func() sandbox.Settings { return sandbox.Settings{Mode: sandbox.Prefer, Backend: "auto"} },
+		}
+	}
+	p := remote.New(cfg)
 	h.t.Cleanup(func() { _ = p.Close(context.Background()) })
 	return p
 }
@@ -261,6 +270,14 @@ func TestExampleProvider(t *testing.T) {
 	}))
 	defer ollama.Close()
 	folder := python.example(t, "ollama")
+	manifest := filepath.Join(folder, remote.DescriptionFile)
+	text, err := os.ReadFile(manifest)
+	if err == nil {
+		err = os.WriteFile(manifest, []byte(strings.ReplaceAll(string(text), "127.0.0.1:11434", ollama.Listener.Addr().String())), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	h := newHouse(t, map[string]string{"providers.local.plugin": `"ollama"`, "providers.local.model": `"m1"`, "providers.local.base_url": fmt.Sprintf("%q", ollama.URL), "provider": `"local"`})
 	h.load(python.example(t, "dates"))
 	h.load(folder)

@@ -155,7 +155,7 @@ export class Plugin {
   ): void;
   /**
    * Handles events of a kind, which plugin.toml subscribes to. An exception counts as a failure
-   * of the plugin; long work belongs into spawn.
+   * of the plugin; long work belongs in spawn.
    */
   on<P = any>(kind: string, handler: (event: Event<P>, signal: AbortSignal) => unknown): void;
   /** Runs before everything else, within ten seconds. */

@@ -1,4 +1,4 @@
-// The plugin: what it does, and what it asks of yaya.
+// The plugin: its tools and handlers, and its messages to yaya.
 
 import { serve } from "./stdio.js";
 import { ConnectionClosed, Event, described } from "./types.js";

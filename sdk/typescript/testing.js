@@ -135,7 +135,7 @@ export class Harness {
     else this.process.stdin.write(line);
   }
 
-  // What the plugin sends.
+  // Messages of the plugin.
 
   #receive(line) {
     let message;

@@ -1,4 +1,4 @@
-"""The plugin: what it does, and what it asks of yaya."""
+"""The plugin: its tools and handlers, and its messages to yaya."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Plugin:
         self.stopped: Callable[[], Any] | None = None
         self.connection: Connection | None = None
 
-    # What the plugin does.
+    # Its parts.
 
     def tool(
         self, *, name: str = "", description: str = "", title: str = "", kind: str = "exec",
@@ -130,7 +130,7 @@ class Plugin:
     def on(self, *kinds: str) -> Callable[[F], F]:
         """Makes a function the handler of events of these kinds, which plugin.toml subscribes to.
 
-        An exception counts as a failure of the plugin. Long work belongs into `spawn`.
+        An exception counts as a failure of the plugin. Long work belongs in `spawn`.
         """
 
         def register(function: F) -> F:
@@ -164,7 +164,7 @@ class Plugin:
         except KeyboardInterrupt:
             sys.exit(130)
 
-    # What it asks of yaya.
+    # Messages to yaya.
 
     async def emit(self, kind: str, session_id: str, payload: Any) -> None:
         """Publishes an event, and waits until yaya has accepted it. YayaError says why not."""

@@ -154,7 +154,7 @@ class Harness:
             out["providers"] = self.providers
         return out
 
-    # What the plugin sends.
+    # Messages of the plugin.
 
     async def _lines(self) -> None:
         assert self._process is not None and self._process.stdout is not None

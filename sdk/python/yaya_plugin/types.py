@@ -93,7 +93,7 @@ def result_of(value: Any) -> Result:
 
 
 def _plain(value: Any) -> Any:
-    """Returns what a value that is not JSON is as JSON."""
+    """Returns the JSON of a value that json does not know."""
     if isinstance(value, enum.Enum):
         return value.value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
