@@ -23,7 +23,8 @@ async def changed(_: Event) -> None:
 
 async def answer(event: Event) -> None:
     instance = next(i for i in plugin.providers if i.id == event.payload["provider"])
-    text, calls, usage = "", [], {}
+    text, usage = "", {}
+    calls: list[dict[str, Any]] = []
     try:
         stream = chat(instance, event.payload)
         while (part := await asyncio.to_thread(next, stream, None)) is not None:
