@@ -56,7 +56,7 @@ func TestDocumentedPlugins(t *testing.T) {
 			}
 			write("plugin.toml", fmt.Sprintf("name = \"weather\"\nversion = \"1.0.0\"\ncategory = \"tool\"\nrun = %s\n", c.run))
 			write(c.file, code[0])
-			folder := files
+			var folder string
 			if c.language == nil {
 				out, err := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(files, "weather"), filepath.Join(files, c.file)).CombinedOutput() //nolint:gosec // its own files
 				real, linkErr := filepath.EvalSymlinks(files)
