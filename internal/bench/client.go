@@ -37,7 +37,7 @@ func (t *target) dial() (*load.Conn, error) {
 
 const modernVersion = "2026-07-28"
 
-// meta is what a modern call says of its client.
+// meta holds the part of a modern call that describes its client.
 const meta = `,"_meta":{"io.modelcontextprotocol/protocolVersion":"` + modernVersion + `","io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`
 
 // open starts a session.
