@@ -39,7 +39,7 @@ func (s *Server) admit(r *http.Request) (http.Handler, *http.Request, bool) {
 		return s.http.Handler, r, known()
 	}
 	var t trial
-	s.sameSite(s.routed).ServeHTTP(&nobody{http.Header{}}, r.WithContext(context.WithValue(r.Context(), trialKey{}, &t)))
+	s.checked.ServeHTTP(&nobody{http.Header{}}, r.WithContext(context.WithValue(r.Context(), trialKey{}, &t)))
 	if t.passed == nil || auth.FromContext(t.passed.Context()).Kind != auth.Owner {
 		return s.http.Handler, r, known()
 	}

@@ -60,7 +60,8 @@ func (s *Server) routes() http.Handler {
 		}
 		return h
 	})
-	return s.always(s.sameSite(s.routed))
+	s.checked = s.sameSite(s.routed)
+	return s.always(s.checked)
 }
 
 // always wraps the handler with what is done for every request.

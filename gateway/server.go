@@ -112,6 +112,7 @@ type Server struct {
 	cfg       Config
 	http      *http.Server
 	fast      []*fastpath.Listener    // while it runs
+	checked   http.Handler            // of all requests, with the checks
 	admitted  http.Handler            // of requests of the local owner for MCP that have passed the checks
 	cut       context.CancelCauseFunc // cancels every request
 	listeners *Listeners

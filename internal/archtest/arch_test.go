@@ -97,7 +97,7 @@ var allowed = map[string][]string{
 	"internal/soak":            {"internal/sse"},
 	"internal/bench":           {"internal/bench/load"},
 	"internal/peerbench":       {"internal/bench/load", "internal/jsonrpc", "internal/sse"},
-	"internal/fastpath":        {"internal/callctx"},
+	"internal/fastpath":        {"internal/bufpool", "internal/callctx"},
 	"internal/traffic":         {"internal/cut"},
 	"internal/linelog":         {"internal/cut", "internal/worded"},
 	"internal/llmhttp":         {"internal/cut"},

@@ -110,15 +110,17 @@ func (c *conn) next() (h *head, length int64, more bool) {
 				return h, length, true
 			}
 		}
-		switch nothing := len(b) == 0 || !ready && len(bytes.Trim(b, "\r\n")) == 0; {
-		case nothing && c.l.draining.Load():
-			return nil, 0, false
+		nothing := len(b) == 0 || !ready && len(bytes.Trim(b, "\r\n")) == 0
+		switch {
 		case nothing && c.served:
 			began = false
 			c.rest()
-		case !began:
+		case !nothing && !began:
 			began = true
 			c.setReadBy(time.Now().Add(c.l.cfg.HeadTimeout))
+		}
+		if nothing && c.l.draining.Load() { // after rest: Shutdown looks in the opposite order
+			return nil, 0, false
 		}
 		if err := c.fill(); err != nil {
 			return nil, 0, ready && len(b) > 0 && errors.Is(err, io.EOF) // net/http has an answer to half a head
@@ -258,8 +260,8 @@ func (c *conn) handOn() {
 func (c *conn) finish() {
 	c.end()
 	c.look.Stop()
-	c.l.forget(c)
 	c.l.cfg.State(c.nc, http.StateClosed)
+	c.l.forget(c)
 }
 
 // end closes the connection and cancels what runs on it.

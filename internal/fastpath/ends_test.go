@@ -9,7 +9,10 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -105,25 +108,29 @@ func TestDeadlines(t *testing.T) {
 }
 
 // A client that does not read ends its connection: after the time that the handler allows for a
-// write, or at most twice that.
+// write, however short, or at most twice that.
 func TestWriteDeadline(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		wrote := make(chan error, 1)
-		r := newRoad(t, true, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			if err := http.NewResponseController(w).SetWriteDeadline(time.Now().Add(10 * time.Second)); err != nil {
-				t.Error(err)
-			}
-			_, err := w.Write(make([]byte, 1<<20))
-			wrote <- err
-		}))
-		c := r.dial()
-		defer func() { _ = c.Close() }()
-		since := time.Now()
-		send(t, c, post("/a", "x"))
-		if err := <-wrote; !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(since) < 10*time.Second || time.Since(since) > 20*time.Second {
-			t.Errorf("the write failed with %v after %v, want a deadline within 10 to 20 s", err, time.Since(since))
-		}
-	})
+	for _, in := range []time.Duration{time.Second, 10 * time.Second, time.Minute} {
+		t.Run(in.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				wrote := make(chan error, 1)
+				r := newRoad(t, true, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+					if err := http.NewResponseController(w).SetWriteDeadline(time.Now().Add(in)); err != nil {
+						t.Error(err)
+					}
+					_, err := w.Write(make([]byte, 1<<20))
+					wrote <- err
+				}))
+				c := r.dial()
+				defer func() { _ = c.Close() }()
+				since := time.Now()
+				send(t, c, post("/a", "x"))
+				if err := <-wrote; !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(since) < in || time.Since(since) > 2*in {
+					t.Errorf("the write failed with %v after %v, want a deadline within %v to %v", err, time.Since(since), in, 2*in)
+				}
+			})
+		})
+	}
 }
 
 // loopback starts a server on a TCP listener.
@@ -273,26 +280,66 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
-// The state of a connection is reported as net/http reports it.
+// The state of a connection is reported as net/http reports it. One that is handed on is
+// net/http's after its last one.
 func TestStates(t *testing.T) {
-	states := make(chan string, 100)
-	r := newRoad(t, true, http.HandlerFunc(echo), func(c *fastpath.Config) {
-		c.State = func(_ net.Conn, s http.ConnState) { states <- s.String() }
-	})
-	r.exchange([]byte(post("/a", "x")+post("/a", "y")), 0)
-	r.exchange([]byte("GET / HTTP/1.1\r\nHost: a\r\n\r\n"), 0)
-	var got []string
-	eventually.True(t, "five states are reported", func() bool {
-		for {
-			select {
-			case s := <-states:
-				got = append(got, s)
-			default:
-				return len(got) >= 6
+	for sent, want := range map[string][]string{
+		post("/a", "x") + post("/a", "y"):   {"new", "active", "idle", "closed"},
+		"GET / HTTP/1.1\r\nHost: a\r\n\r\n": {"new", "active"},
+	} {
+		var mu sync.Mutex
+		var got []string
+		r := newRoad(t, true, http.HandlerFunc(echo), func(c *fastpath.Config) {
+			c.State = func(_ net.Conn, s http.ConnState) {
+				mu.Lock()
+				defer mu.Unlock()
+				got = append(got, s.String())
 			}
+		})
+		r.exchange([]byte(sent), 0)
+		eventually.True(t, fmt.Sprintf("the states of %q are %v", sent, want), func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return slices.Equal(got, want)
+		})
+	}
+}
+
+// Shutdown finds each connection idle, or its goroutine finds that the server is about to stop,
+// however the two meet.
+func TestShutdownWhileClientsWork(t *testing.T) {
+	for range 20 {
+		var served atomic.Int32
+		l, addr := loopback(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			served.Add(1)
+			w.WriteHeader(http.StatusAccepted)
+		}))
+		var clients sync.WaitGroup
+		for range 8 {
+			c := connect(t, addr)
+			clients.Go(func() {
+				in := bufio.NewReader(c)
+				for {
+					if _, err := io.WriteString(c, post("/a", "x")); err != nil {
+						return
+					}
+					resp, err := http.ReadResponse(in, nil)
+					if err != nil {
+						return
+					}
+					if _, err := io.Copy(io.Discard, resp.Body); err != nil || resp.Close {
+						return
+					}
+				}
+			})
 		}
-	})
-	if want := "[new active idle closed new active]"; fmt.Sprint(got) != want {
-		t.Errorf("got the states %v, want %v", got, want)
+		eventually.True(t, "clients work", func() bool { return served.Load() > 20 })
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Shutdown(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		clients.Wait()
 	}
 }

@@ -8,9 +8,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/yaya-ai/yaya/internal/bufpool"
 )
 
 const (
@@ -30,13 +31,13 @@ type exchange struct {
 	header http.Header
 	over   atomic.Bool // the handler has returned
 
-	status   int     // 0 before the handler has chosen one
-	bodyless bool    // as the status says
-	length   int64   // that the handler has announced; -1 without
-	written  int64   // by the handler
-	out      *[]byte // to be sent: the head as far as it is known, or pieces of the body; nil without a status
-	kept     []byte  // of the body, while the head is open
-	complete bool    // the head is in out, or has been sent
+	status   int             // 0 before the handler has chosen one
+	bodyless bool            // as the status says
+	length   int64           // that the handler has announced; -1 without
+	written  int64           // by the handler
+	out      *bufpool.Buffer // to be sent: the head as far as it is known, or pieces of the body; nil without a status
+	kept     []byte          // of the body, while the head is open
+	complete bool            // the head is in out, or has been sent
 	chunked  bool
 	typed    bool   // there is a type, or none is to be found out
 	keep     string // Connection of an answer after which the connection stays
@@ -44,8 +45,6 @@ type exchange struct {
 	bounded  bool   // the handler has set a deadline for writing
 	broken   error  // of the connection
 }
-
-var outs = sync.Pool{New: func() any { return new(make([]byte, 0, copied+readSize)) }}
 
 func newExchange(c *conn, length int64) *exchange {
 	clear(c.header)
@@ -85,14 +84,13 @@ func (x *exchange) WriteHeader(status int) {
 	x.last = x.last || x.c.l.draining.Load() || strings.EqualFold(x.keep, "close")
 	_, x.typed = x.header["Content-Type"]
 	x.typed = x.typed || x.bodyless || x.header.Get("Content-Encoding") != ""
-	x.out = outs.Get().(*[]byte) // not before: a request may wait for long
-	*x.out = (*x.out)[:0]
+	x.out = bufpool.Get(copied) // not before: a request may wait for long
 	x.appendHead()
 }
 
 // appendHead appends the head to what is to be sent, but for what depends on the body.
 func (x *exchange) appendHead() {
-	out := append(*x.out, "HTTP/1.1 "...)
+	out := append(x.out.B, "HTTP/1.1 "...)
 	out = strconv.AppendInt(out, int64(x.status), 10)
 	out = append(out, ' ')
 	if text := http.StatusText(x.status); text != "" {
@@ -100,83 +98,69 @@ func (x *exchange) appendHead() {
 	} else {
 		out = append(append(out, "status code "...), strconv.Itoa(x.status)...)
 	}
-	out = append(out, "\r\n"...)
-	for name, values := range x.header {
-		switch name {
-		case "Content-Length", "Connection", "Transfer-Encoding", "Trailer":
-			continue
-		}
-		for _, v := range values {
-			out = appendField(out, name, v)
-		}
-	}
+	x.out.B = append(out, "\r\n"...)
+	x.appendFields(x.header, bodyFields)
 	if _, ok := x.header["Date"]; !ok {
-		out = append(appendDate(append(out, "Date: "...)), "\r\n"...)
+		x.out.B = append(appendDate(append(x.out.B, "Date: "...)), "\r\n"...)
 	}
-	*x.out = out
 }
 
-// appendField appends a field of a header. An invalid name is left out, and line breaks
-// in the value become spaces, as in net/http.
-func appendField(out []byte, name, value string) []byte {
-	if name == "" {
-		return out
-	}
-	for i := range len(name) {
-		if !inToken(name[i]) {
-			return out
-		}
-	}
-	out = append(append(out, name...), ": "...)
-	from := len(out)
-	out = append(out, strings.Trim(value, " \t\r\n")...)
-	for i := from; i < len(out); i++ {
-		if out[i] == '\r' || out[i] == '\n' {
-			out[i] = ' '
-		}
-	}
-	return append(out, "\r\n"...)
+// bodyFields are the fields that depend on the body.
+var bodyFields = map[string]bool{"Content-Length": true, "Connection": true, "Transfer-Encoding": true, "Trailer": true}
+
+// appendFields appends the fields of a header, but for some.
+func (x *exchange) appendFields(h http.Header, but map[string]bool) {
+	_ = h.WriteSubset((*appender)(x.out), but) // an appender takes all
 }
 
-func inToken(c byte) bool { return inName(c) || strings.IndexByte("!#$%&'*+.^`|~", c) >= 0 }
+// appender writes to the end of a buffer.
+type appender bufpool.Buffer
+
+// Write implements [io.Writer].
+func (a *appender) Write(b []byte) (int, error) {
+	a.B = append(a.B, b...)
+	return len(b), nil
+}
+
+// WriteString implements [io.StringWriter].
+func (a *appender) WriteString(s string) (int, error) {
+	a.B = append(a.B, s...)
+	return len(s), nil
+}
 
 // completeHead ends the head. The body is kept, followed by more; whole says that this is all of it.
 func (x *exchange) completeHead(more []byte, whole bool) {
-	out := *x.out
 	begin := x.kept
 	if len(begin) == 0 {
 		begin = more
 	}
 	if !x.typed && len(begin) > 0 {
-		out = appendField(out, "Content-Type", http.DetectContentType(begin))
+		x.appendFields(http.Header{"Content-Type": {http.DetectContentType(begin)}}, nil)
 	}
 	x.settleBody()
+	if x.length < 0 && whole {
+		x.length = int64(len(x.kept))
+	}
 	switch {
 	case x.bodyless:
 	case x.length >= 0:
-		out = appendLength(out, x.length)
-	case whole:
-		x.length = int64(len(x.kept))
-		out = appendLength(out, x.length)
+		x.out.B = append(strconv.AppendInt(append(x.out.B, "Content-Length: "...), x.length, 10), "\r\n"...)
 	default:
 		x.chunked = true
-		out = append(out, "Transfer-Encoding: chunked\r\n"...)
+		x.out.B = append(x.out.B, "Transfer-Encoding: chunked\r\n"...)
 	}
-	if x.last {
-		out = append(out, "Connection: close\r\n"...)
-	} else if x.keep != "" {
-		out = appendField(out, "Connection", x.keep)
+	switch {
+	case x.last:
+		x.out.B = append(x.out.B, "Connection: close\r\n"...)
+	case x.keep != "":
+		x.appendFields(http.Header{"Connection": {x.keep}}, nil)
 	}
-	*x.out = append(out, "\r\n"...)
+	x.out.B = append(x.out.B, "\r\n"...)
 	x.complete = true
 	if len(x.kept) > 0 {
 		x.appendBody(x.kept)
 		x.kept = nil
 	}
-}
-
-func appendLength(out []byte, n int64) []byte {
-	return append(strconv.AppendInt(append(out, "Content-Length: "...), n, 10), "\r\n"...)
 }
 
 // settleBody reads what the handler has left of a request's body, so that the next request can
@@ -230,11 +214,11 @@ func (x *exchange) write(b []byte) error {
 		x.completeHead(b, false)
 	}
 	switch {
-	case len(*x.out)+len(b) <= copied:
+	case len(x.out.B)+len(b) <= copied:
 		x.appendBody(b)
 		return nil
 	case x.chunked:
-		*x.out = append(strconv.AppendInt(*x.out, int64(len(b)), 16), "\r\n"...)
+		x.out.B = append(strconv.AppendInt(x.out.B, int64(len(b)), 16), "\r\n"...)
 		return x.send(b, crlf)
 	}
 	return x.send(b)
@@ -244,7 +228,7 @@ var crlf = []byte("\r\n")
 
 // appendBody appends a piece of the body to what is to be sent.
 func (x *exchange) appendBody(b []byte) {
-	out := *x.out
+	out := x.out.B
 	if x.chunked {
 		out = append(strconv.AppendInt(out, int64(len(b)), 16), "\r\n"...)
 	}
@@ -252,7 +236,7 @@ func (x *exchange) appendBody(b []byte) {
 	if x.chunked {
 		out = append(out, "\r\n"...)
 	}
-	*x.out = out
+	x.out.B = out
 }
 
 // send sends what is held back, and then more.
@@ -266,12 +250,12 @@ func (x *exchange) send(more ...[]byte) error {
 	}
 	var err error
 	if len(more) == 0 {
-		_, err = x.c.nc.Write(*x.out)
+		_, err = x.c.nc.Write(x.out.B)
 	} else {
-		all := net.Buffers(slices.Concat([][]byte{*x.out}, more))
+		all := net.Buffers(slices.Concat([][]byte{x.out.B}, more))
 		_, err = all.WriteTo(x.c.nc)
 	}
-	*x.out = (*x.out)[:0]
+	x.out.B = x.out.B[:0]
 	if err != nil {
 		x.broken = err
 		x.c.ctx.Cancel(nil) // as net/http does
@@ -290,7 +274,7 @@ func (x *exchange) FlushError() error {
 	if !x.complete {
 		x.completeHead(nil, false)
 	}
-	if len(*x.out) == 0 {
+	if len(x.out.B) == 0 {
 		return x.broken
 	}
 	return x.send()
@@ -344,15 +328,15 @@ func (x *exchange) end() bool {
 		x.completeHead(nil, true)
 	}
 	if x.chunked {
-		*x.out = append(*x.out, "0\r\n\r\n"...)
+		x.out.B = append(x.out.B, "0\r\n\r\n"...)
 	}
 	if x.length >= 0 && !x.bodyless && x.written != x.length {
 		x.last = true // the client waits for more
 	}
-	if len(*x.out) > 0 {
+	if len(x.out.B) > 0 {
 		_ = x.send() // see broken
 	}
-	outs.Put(x.out)
+	x.out.Release()
 	x.out = nil
 	switch {
 	case x.broken != nil:
@@ -368,7 +352,7 @@ func (x *exchange) end() bool {
 // would cause a reset, and could cost it the answer.
 func (x *exchange) linger() {
 	half, ok := x.c.nc.(interface{ CloseWrite() error })
-	if x.body.left == 0 || !ok || half.CloseWrite() != nil {
+	if x.body.Arrived() || !ok || half.CloseWrite() != nil {
 		return
 	}
 	x.c.setReadBy(time.Now().Add(lingering))

@@ -109,27 +109,6 @@ func TestShutdownAfterLineEnds(t *testing.T) {
 	})
 }
 
-// A handler's deadline for a write is not replaced by a later one.
-func TestShortWriteDeadline(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		wrote := make(chan error, 1)
-		r := newRoad(t, true, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			if err := http.NewResponseController(w).SetWriteDeadline(time.Now().Add(time.Second)); err != nil {
-				t.Error(err)
-			}
-			_, err := w.Write(make([]byte, 1<<20))
-			wrote <- err
-		}))
-		c := r.dial()
-		defer func() { _ = c.Close() }()
-		since := time.Now()
-		send(t, c, post("/a", "x"))
-		if err := <-wrote; !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(since) > 2*time.Second {
-			t.Errorf("the write failed with %v after %v, want a deadline within 2 s", err, time.Since(since))
-		}
-	})
-}
-
 // A check that panics ends its connection, and nothing else.
 func TestAdmitPanics(t *testing.T) {
 	r := newRoad(t, true, http.HandlerFunc(echo), func(c *fastpath.Config) {

@@ -182,19 +182,14 @@ func (l *Listener) WaitAccepted() { l.accepting.Wait() }
 func (l *Listener) Shutdown(ctx context.Context) error {
 	l.draining.Store(true)
 	l.accepting.Wait()
-	t := time.NewTicker(10 * time.Millisecond)
-	defer t.Stop()
-	for {
-		for _, c := range l.all() {
-			c.closeIfIdle()
-		}
-		select {
-		case <-l.empty:
-			return nil
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-t.C:
-		}
+	for _, c := range l.all() {
+		c.closeIfIdle() // the others see draining when they have nothing left to do
+	}
+	select {
+	case <-l.empty:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 
