@@ -89,7 +89,7 @@ func (h *Hooks) record(d Denial) {
 
 // Wants implements [tool.Selective].
 func (h *Hooks) Wants(origin tool.Origin) bool {
-	return origin == tool.OriginLoop || h.standing.Load() != nil
+	return origin == tool.OriginLoop || h.of("", false) != nil
 }
 
 // PostToolCall implements [tool.After]: hooks can replace the text of a result, add to it, or
