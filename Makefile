@@ -16,7 +16,7 @@ TOOLS    := $(CURDIR)/.cache/bin
 PEERS    := internal/peers/npm
 PYPEERS  := internal/peers/py
 LINTER   := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
-FOLDERS  := auth cmd control daemon examples feature gateway internal kernel mcpbridge plugins
+FOLDERS  := auth cmd control daemon examples feature gateway hooks internal kernel mcpbridge plugins sdk
 NODE     := $(CURDIR)/$(PEERS)/node_modules/.bin/node
 PRETTIER := $(CURDIR)/$(PEERS)/node_modules/prettier/bin/prettier.cjs
 export GOFLAGS += -buildvcs=false
