@@ -20,6 +20,7 @@ import (
 	"github.com/yaya-ai/yaya/kernel/folder"
 	"github.com/yaya-ai/yaya/kernel/plugin"
 	"github.com/yaya-ai/yaya/kernel/tool"
+	"github.com/yaya-ai/yaya/mcpbridge/manage"
 	"github.com/yaya-ai/yaya/plugins/tool_shell"
 )
 
@@ -146,28 +147,28 @@ func (c *core) hooksDiagnosis() (plugin.Diagnosis, bool) {
 
 // hookItems are the hooks of a folder, as the question about it shows them. The digest covers
 // the files of the folder that the command names.
-func hookItems(w *workspace.Workspace, claude bool) (out []folder.Item) {
+func hookItems(w *workspace.Workspace, claude bool, seen *manage.Digests) (out []folder.Item, err error) {
 	f := hooks.Project(w, claude)
+	commands := make([]string, 0, len(f.Hooks))
 	for _, h := range f.Hooks {
+		commands = append(commands, h.Command)
+	}
+	sums, err := seen.Commands(w, commands)
+	if err != nil {
+		return nil, fmt.Errorf("hooks: %w", err)
+	}
+	for i, h := range f.Hooks {
 		name := string(h.Event)
 		if h.Tool != "" {
 			name += " (" + h.Tool + ")"
 		}
-		sum := sha256.New()
-		fmt.Fprintf(sum, "%q %v %v\n", h.Name, h.Timeout, h.Claude)
-		for _, word := range strings.FieldsFunc(h.Command, func(r rune) bool { return strings.ContainsRune(" \t\n\"'`;|&()<>=", r) }) {
-			word = strings.TrimPrefix(strings.NewReplacer("${CLAUDE_PROJECT_DIR}", ".", "$CLAUDE_PROJECT_DIR", ".").Replace(word), "./")
-			if data, _, err := w.Read(word); err == nil {
-				fmt.Fprintf(sum, "%q %x\n", word, sha256.Sum256(data))
-			}
-		}
-		out = append(out, folder.Item{Kind: folder.Hook, Name: name, Runs: h.Command, Digest: hex.EncodeToString(sum.Sum(nil))})
+		sum := sha256.Sum256(fmt.Appendf(nil, "%q %v %v %s", h.Name, h.Timeout, h.Claude, sums[i]))
+		out = append(out, folder.Item{Kind: folder.Hook, Name: name, Runs: h.Command, Digest: hex.EncodeToString(sum[:])})
 	}
 	if f.Err != nil {
-		text := f.Err.Error()
-		out = append(out, folder.Item{Kind: folder.Hook, Name: "cannot be read", Runs: text[:min(len(text), 1000)]})
+		out = append(out, folder.Item{Kind: folder.Hook, Name: "cannot be read", Runs: Printable(f.Err.Error(), 1000)})
 	}
-	return out
+	return out, nil
 }
 
 // HooksHere are the hooks of the user and of a folder.
