@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -17,6 +16,7 @@ import (
 	"github.com/yaya-ai/yaya/hooks"
 	"github.com/yaya-ai/yaya/internal/hookconf"
 	"github.com/yaya-ai/yaya/internal/workspace"
+	"github.com/yaya-ai/yaya/kernel/config"
 	"github.com/yaya-ai/yaya/kernel/folder"
 	"github.com/yaya-ai/yaya/kernel/plugin"
 	"github.com/yaya-ai/yaya/kernel/tool"
@@ -174,52 +174,24 @@ func hookItems(w *workspace.Workspace, claude bool, seen *manage.Digests) (out [
 // HooksHere are the hooks of the user and of a folder.
 type HooksHere struct {
 	User, Project hooks.Found
-	Folder        string // "" if agents cannot work in it
 	Trusted       bool
-	Claude        bool // files of Claude Code count
 }
 
 // Hooks returns the hooks of a folder and of the user.
 func (g *Flags) Hooks(dir string) (here HooksHere, err error) {
-	if dir, err = filepath.Abs(dir); err != nil {
-		return here, err
-	}
-	p, err := g.Paths()
-	if err != nil {
-		return here, err
-	}
-	data, settings, err := g.Open(p, nil)
-	if err != nil {
-		return here, err
-	}
-	defer func() { err = errors.Join(err, data.Close()) }()
-	own, claude := p.UserHooks()
-	if here.Claude = settings.Bool(claudeHooks); !here.Claude {
-		claude = ""
-	}
-	here.User = hooks.User(own, claude)
-	guard, err := workspace.NewGuard(p.Own()...)
-	if err != nil {
-		return here, err
-	}
-	w, err := guard.Open(dir)
-	if errors.Is(err, workspace.ErrOwn) {
-		return here, nil
-	}
-	if err != nil {
-		return here, err
-	}
-	defer func() { _ = w.Close() }()
-	known, err := p.Folders(data, settings)
-	if err != nil {
-		return here, err
-	}
-	st, err := known.Status(dir)
-	if err != nil {
-		return here, err
-	}
-	here.Project, here.Folder, here.Trusted = hooks.Project(w, here.Claude), st.Folder, st.Trusted
-	return here, nil
+	err = g.withFolder(dir, func(p Paths, settings *config.Store, w *workspace.Workspace, st folder.Status) error {
+		theirs := settings.Bool(claudeHooks)
+		own, claude := p.UserHooks()
+		if !theirs {
+			claude = ""
+		}
+		here.User, here.Trusted = hooks.User(own, claude), st.Trusted
+		if w != nil {
+			here.Project = hooks.Project(w, theirs)
+		}
+		return nil
+	})
+	return here, err
 }
 
 // TestHook runs a hook as an event would, in its sandbox.

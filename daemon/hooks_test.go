@@ -41,7 +41,7 @@ func putFile(t *testing.T, dir, name, content string) {
 	}
 }
 
-// SEC-3: what a folder was trusted with covers the files that its hooks run, of whatever size.
+// SEC-3: the digest of a folder covers the files that its hooks run, whatever their size.
 func TestHookItemsCoverFiles(t *testing.T) {
 	large := strings.Repeat("#", workspace.MaxFile+1)
 	for name, c := range map[string]struct{ command, file string }{

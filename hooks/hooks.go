@@ -17,7 +17,6 @@ package hooks
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -73,20 +72,11 @@ type Config struct {
 	Log   zerolog.Logger
 }
 
-// set is the hooks of one place. Its error closes what they guard.
-type set struct {
-	hooks   []hookconf.Hook
-	ignored []string
-	err     error
-}
-
-func (s *set) empty() bool { return s == nil || len(s.hooks) == 0 && s.err == nil }
-
 // Hooks are all hooks. Methods are safe for concurrent use.
 type Hooks struct {
 	cfg      Config
-	user     atomic.Pointer[set] // of the user; nil without any
-	standing atomic.Pointer[set] // of the user and of the folder that yaya works in; nil without any
+	user     atomic.Pointer[Found] // of the user; nil without any
+	standing atomic.Pointer[Found] // of the user and of the folder that yaya works in; nil without any
 
 	epoch   time.Time
 	stale   atomic.Int64 // when the two above have to be read again, since epoch
@@ -144,27 +134,16 @@ func (h *Hooks) refresh() {
 // read reads the files. One that became unreadable leaves the last good hooks in force.
 func (h *Hooks) read() {
 	user := h.cfg.userHooks()
-	h.found(user.err)
-	if was := h.user.Load(); user.err != nil && was != nil && was.err == nil {
+	h.found(user.Err)
+	if was := h.user.Load(); user.Err != nil && was != nil && was.Err == nil {
 		user = *was
 	}
-	h.user.Store(kept(user))
+	h.user.Store(user.orNil())
 	all := user
 	if p := h.project(""); !p.empty() {
-		all = joined(user, *p)
+		all = user.and(p)
 	}
-	h.standing.Store(kept(all))
-}
-
-func kept(s set) *set {
-	if s.empty() {
-		return nil
-	}
-	return &s
-}
-
-func joined(a, b set) set {
-	return set{append(a.hooks[:len(a.hooks):len(a.hooks)], b.hooks...), append(a.ignored[:len(a.ignored):len(a.ignored)], b.ignored...), errors.Join(a.err, b.err)}
+	h.standing.Store(all.orNil())
 }
 
 // found remembers what is wrong with the user's files, and logs it once.
@@ -180,18 +159,18 @@ func (h *Hooks) found(err error) {
 }
 
 // project returns the hooks of the folder that a session works in.
-func (h *Hooks) project(session string) *set {
+func (h *Hooks) project(session string) *Found {
 	w, done := h.cfg.Open(session)
 	defer done()
 	if w == nil {
 		return nil
 	}
-	s := Project(w, h.cfg.Claude())
-	return &set{s.Hooks, s.Ignored, s.Err}
+	f := Project(w, h.cfg.Claude())
+	return &f
 }
 
 // of returns the hooks for a session of an agent, or for a call of somebody else.
-func (h *Hooks) of(session string, agent bool) *set {
+func (h *Hooks) of(session string, agent bool) *Found {
 	h.refresh()
 	if !agent {
 		return h.standing.Load()
@@ -203,7 +182,7 @@ func (h *Hooks) of(session string, agent bool) *set {
 	case user == nil:
 		return p
 	}
-	all := joined(*user, *p)
+	all := user.and(p)
 	return &all
 }
 
@@ -263,9 +242,9 @@ func (h *Hooks) State() State {
 	st := State{Err: h.broken}
 	h.mu.Unlock()
 	if s := h.standing.Load(); s != nil {
-		st.Hooks, st.Ignored = len(s.hooks), s.ignored
-		if s.err != nil {
-			st.Err, st.Denies = s.err, true
+		st.Hooks, st.Ignored = len(s.Hooks), s.Ignored
+		if s.Err != nil {
+			st.Err, st.Denies = s.Err, true
 		}
 	}
 	return st

@@ -232,8 +232,8 @@ type claudeHook struct {
 	Timeout float64 `json:"timeout"`
 }
 
-// hook returns the hook, and whether yaya runs it: not if it has no counterpart of its event, or
-// is no command, which is an error for one that guards calls.
+// hook returns the hook, and whether yaya runs it: not if its event has no counterpart, or it is
+// not a command, which is an error for one that guards calls.
 func (x claudeHook) hook(event Event, matcher string) (h Hook, runs bool, err error) {
 	h = Hook{Event: event, Command: x.Command, Claude: true, Timeout: time.Minute}
 	switch {

@@ -150,7 +150,7 @@ func TestParseClaudeRefuses(t *testing.T) {
 	}
 }
 
-// What is not an answer is an error: a guard that says something else than it means denies.
+// Output that is not an answer is an error: a guard that nobody understands denies.
 func TestAnswer(t *testing.T) {
 	own, claude := hookconf.Hook{Event: hookconf.PreTool}, hookconf.Hook{Event: hookconf.PreTool, Claude: true}
 	start := hookconf.Hook{Event: hookconf.SessionStart, Claude: true}
@@ -199,7 +199,7 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
-// Whatever files and answers hold, what is read is complete and within the bounds, and nothing
+// Hooks are complete and answers within the bounds, whatever files and output hold, and nothing
 // panics.
 func FuzzHooks(f *testing.F) {
 	f.Add("[[hooks]]\nname = \"a\"\nevent = \"pre_tool\"\ncommand = \"true\"\ntool = \"a*|b\"\ntimeout = \"3s\"\n", "shell")
