@@ -16,7 +16,7 @@ TOOLS    := $(CURDIR)/.cache/bin
 PEERS    := internal/peers/npm
 PYPEERS  := internal/peers/py
 LINTER   := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
-FOLDERS  := auth cmd control daemon examples feature gateway internal kernel mcpbridge plugins
+FOLDERS  := auth cmd control daemon examples feature gateway hooks internal kernel mcpbridge plugins sdk
 NODE     := $(CURDIR)/$(PEERS)/node_modules/.bin/node
 PRETTIER := $(CURDIR)/$(PEERS)/node_modules/prettier/bin/prettier.cjs
 export GOFLAGS += -buildvcs=false
@@ -159,6 +159,8 @@ fuzz: ## fuzz every parser of outside input, FUZZTIME inputs each
 	go test ./gateway/wire/codec -run '^$$' -fuzz '^FuzzDecodeFrame$$' -fuzztime $(FUZZTIME_SLOW)
 	go test ./internal/patch -run '^$$' -fuzz '^FuzzParse$$' -fuzztime $(FUZZTIME_SLOW)
 	go test ./internal/journal -run '^$$' -fuzz '^FuzzOpen$$' -fuzztime $(FUZZTIME_SLOW)
+	go test ./internal/agentskill -run '^$$' -fuzz '^FuzzParse$$' -fuzztime $(FUZZTIME_SLOW)
+	go test ./internal/hookconf -run '^$$' -fuzz '^FuzzHooks$$' -fuzztime $(FUZZTIME_SLOW)
 	go test ./internal/mounts -run '^$$' -fuzz '^FuzzParse$$' -fuzztime $(FUZZTIME)
 	go test ./internal/masked -run '^$$' -fuzz '^FuzzSpellings$$' -fuzztime $(FUZZTIME_SLOW)
 	go test ./mcpbridge/upstream -run '^$$' -fuzz '^FuzzDispatch$$' -fuzztime $(FUZZTIME_SLOW)

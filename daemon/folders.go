@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/yaya-ai/yaya/auth"
@@ -43,9 +44,12 @@ func folders(data *os.Root, settings *config.Store, guard *workspace.Guard, boxe
 		}
 		out = append(out, checksHere(boxes, checks)...)
 		out = append(out, skillItems(skills, w)...)
-		out = append(out, hookItems(w, settings.Bool(claudeHooks))...)
+		hooks, err := hookItems(w, settings.Bool(claudeHooks), seen)
+		if err != nil {
+			return nil, err
+		}
 		items, err := seen.Items(w, boxes)
-		return append(out, items...), err
+		return slices.Concat(out, hooks, items), err
 	})
 	more := manage.NewPermits(data.Name())
 	store.Allows(func(dir string) []folder.Item {

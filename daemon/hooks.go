@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -17,9 +16,11 @@ import (
 	"github.com/yaya-ai/yaya/hooks"
 	"github.com/yaya-ai/yaya/internal/hookconf"
 	"github.com/yaya-ai/yaya/internal/workspace"
+	"github.com/yaya-ai/yaya/kernel/config"
 	"github.com/yaya-ai/yaya/kernel/folder"
 	"github.com/yaya-ai/yaya/kernel/plugin"
 	"github.com/yaya-ai/yaya/kernel/tool"
+	"github.com/yaya-ai/yaya/mcpbridge/manage"
 	"github.com/yaya-ai/yaya/plugins/tool_shell"
 )
 
@@ -146,79 +147,51 @@ func (c *core) hooksDiagnosis() (plugin.Diagnosis, bool) {
 
 // hookItems are the hooks of a folder, as the question about it shows them. The digest covers
 // the files of the folder that the command names.
-func hookItems(w *workspace.Workspace, claude bool) (out []folder.Item) {
+func hookItems(w *workspace.Workspace, claude bool, seen *manage.Digests) (out []folder.Item, err error) {
 	f := hooks.Project(w, claude)
+	commands := make([]string, 0, len(f.Hooks))
 	for _, h := range f.Hooks {
+		commands = append(commands, h.Command)
+	}
+	sums, err := seen.Commands(w, commands)
+	if err != nil {
+		return nil, fmt.Errorf("hooks: %w", err)
+	}
+	for i, h := range f.Hooks {
 		name := string(h.Event)
 		if h.Tool != "" {
 			name += " (" + h.Tool + ")"
 		}
-		sum := sha256.New()
-		fmt.Fprintf(sum, "%q %v %v\n", h.Name, h.Timeout, h.Claude)
-		for _, word := range strings.FieldsFunc(h.Command, func(r rune) bool { return strings.ContainsRune(" \t\n\"'`;|&()<>=", r) }) {
-			word = strings.TrimPrefix(strings.NewReplacer("${CLAUDE_PROJECT_DIR}", ".", "$CLAUDE_PROJECT_DIR", ".").Replace(word), "./")
-			if data, _, err := w.Read(word); err == nil {
-				fmt.Fprintf(sum, "%q %x\n", word, sha256.Sum256(data))
-			}
-		}
-		out = append(out, folder.Item{Kind: folder.Hook, Name: name, Runs: h.Command, Digest: hex.EncodeToString(sum.Sum(nil))})
+		sum := sha256.Sum256(fmt.Appendf(nil, "%q %v %v %s", h.Name, h.Timeout, h.Claude, sums[i]))
+		out = append(out, folder.Item{Kind: folder.Hook, Name: name, Runs: h.Command, Digest: hex.EncodeToString(sum[:])})
 	}
 	if f.Err != nil {
-		text := f.Err.Error()
-		out = append(out, folder.Item{Kind: folder.Hook, Name: "cannot be read", Runs: text[:min(len(text), 1000)]})
+		out = append(out, folder.Item{Kind: folder.Hook, Name: "cannot be read", Runs: Printable(f.Err.Error(), 1000)})
 	}
-	return out
+	return out, nil
 }
 
 // HooksHere are the hooks of the user and of a folder.
 type HooksHere struct {
 	User, Project hooks.Found
-	Folder        string // "" if agents cannot work in it
 	Trusted       bool
-	Claude        bool // files of Claude Code count
 }
 
 // Hooks returns the hooks of a folder and of the user.
 func (g *Flags) Hooks(dir string) (here HooksHere, err error) {
-	if dir, err = filepath.Abs(dir); err != nil {
-		return here, err
-	}
-	p, err := g.Paths()
-	if err != nil {
-		return here, err
-	}
-	data, settings, err := g.Open(p, nil)
-	if err != nil {
-		return here, err
-	}
-	defer func() { err = errors.Join(err, data.Close()) }()
-	own, claude := p.UserHooks()
-	if here.Claude = settings.Bool(claudeHooks); !here.Claude {
-		claude = ""
-	}
-	here.User = hooks.User(own, claude)
-	guard, err := workspace.NewGuard(p.Own()...)
-	if err != nil {
-		return here, err
-	}
-	w, err := guard.Open(dir)
-	if errors.Is(err, workspace.ErrOwn) {
-		return here, nil
-	}
-	if err != nil {
-		return here, err
-	}
-	defer func() { _ = w.Close() }()
-	known, err := p.Folders(data, settings)
-	if err != nil {
-		return here, err
-	}
-	st, err := known.Status(dir)
-	if err != nil {
-		return here, err
-	}
-	here.Project, here.Folder, here.Trusted = hooks.Project(w, here.Claude), st.Folder, st.Trusted
-	return here, nil
+	err = g.withFolder(dir, func(p Paths, settings *config.Store, w *workspace.Workspace, st folder.Status) error {
+		theirs := settings.Bool(claudeHooks)
+		own, claude := p.UserHooks()
+		if !theirs {
+			claude = ""
+		}
+		here.User, here.Trusted = hooks.User(own, claude), st.Trusted
+		if w != nil {
+			here.Project = hooks.Project(w, theirs)
+		}
+		return nil
+	})
+	return here, err
 }
 
 // TestHook runs a hook as an event would, in its sandbox.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/yaya-ai/yaya/internal/agentskill"
 	"github.com/yaya-ai/yaya/internal/workspace"
+	"github.com/yaya-ai/yaya/kernel/config"
 	"github.com/yaya-ai/yaya/kernel/folder"
 )
 
@@ -51,7 +52,24 @@ type SkillsHere struct {
 }
 
 // WithSkills runs f with the skills of a folder, which are open until f returns.
-func (g *Flags) WithSkills(dir string, f func(SkillsHere) error) (err error) {
+func (g *Flags) WithSkills(dir string, f func(SkillsHere) error) error {
+	return g.withFolder(dir, func(p Paths, _ *config.Store, w *workspace.Workspace, st folder.Status) error {
+		l, here := agentskill.NewLibrary(p.UserSkills()...), SkillsHere{Folder: st.Folder}
+		switch {
+		case w == nil:
+			here.Set = l.Look(nil)
+		case st.Trusted:
+			here.Set = l.Look(skillFolder(w))
+		default:
+			here.Set, here.Withheld = l.Look(nil), agentskill.NewLibrary().Look(skillFolder(w))
+		}
+		return f(here)
+	})
+}
+
+// withFolder runs f with a folder, which is open until f returns, and its status. The workspace
+// is nil if agents cannot work in it, as in the home folder.
+func (g *Flags) withFolder(dir string, f func(p Paths, settings *config.Store, w *workspace.Workspace, st folder.Status) error) (err error) {
 	if dir, err = filepath.Abs(dir); err != nil {
 		return err
 	}
@@ -64,14 +82,13 @@ func (g *Flags) WithSkills(dir string, f func(SkillsHere) error) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, data.Close()) }()
-	l := agentskill.NewLibrary(p.UserSkills()...)
 	guard, err := workspace.NewGuard(p.Own()...)
 	if err != nil {
 		return err
 	}
 	w, err := guard.Open(dir)
-	if errors.Is(err, workspace.ErrOwn) { // the home folder, for instance
-		return f(SkillsHere{Set: l.Look(nil)})
+	if errors.Is(err, workspace.ErrOwn) {
+		return f(p, settings, nil, folder.Status{})
 	}
 	if err != nil {
 		return err
@@ -85,13 +102,7 @@ func (g *Flags) WithSkills(dir string, f func(SkillsHere) error) (err error) {
 	if err != nil {
 		return err
 	}
-	here := SkillsHere{Folder: st.Folder}
-	if st.Trusted {
-		here.Set = l.Look(skillFolder(w))
-	} else {
-		here.Set, here.Withheld = l.Look(nil), agentskill.NewLibrary().Look(skillFolder(w))
-	}
-	return f(here)
+	return f(p, settings, w, st)
 }
 
 // openSkills is openTrusted for the library of skills.

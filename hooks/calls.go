@@ -29,11 +29,11 @@ func (h *Hooks) PreToolCall(ctx context.Context, call tool.Call, def tool.Defini
 	if s.empty() || question(def) {
 		return tool.Verdict{}, nil
 	}
-	if s.err != nil {
-		return h.denied(ctx, hookconf.Hook{Name: "hooks", Event: hookconf.PreTool}, call, def, "the hooks cannot be read: "+s.err.Error()), nil //nolint:nilerr // the verdict says so
+	if s.Err != nil {
+		return h.denied(ctx, hookconf.Hook{Name: "hooks", Event: hookconf.PreTool}, call, def, "the hooks cannot be read: "+s.Err.Error()), nil //nolint:nilerr // the verdict says so
 	}
 	var out tool.Verdict
-	for _, hook := range s.hooks {
+	for _, hook := range s.Hooks {
 		if hook.Event != hookconf.PreTool || !hook.Matches(names(hook, def)...) {
 			continue
 		}
@@ -89,17 +89,17 @@ func (h *Hooks) record(d Denial) {
 
 // Wants implements [tool.Selective].
 func (h *Hooks) Wants(origin tool.Origin) bool {
-	return origin == tool.OriginLoop || h.standing.Load() != nil
+	return origin == tool.OriginLoop || h.of("", false) != nil
 }
 
 // PostToolCall implements [tool.After]: hooks can replace the text of a result, add to it, or
 // withhold it. One that fails changes nothing, and the model learns of it: the call has run.
 func (h *Hooks) PostToolCall(ctx context.Context, call tool.Call, def tool.Definition, res tool.Result) tool.Result {
 	s := h.of(call.SessionID, call.Origin == tool.OriginLoop)
-	if s.empty() || s.err != nil {
+	if s.empty() || s.Err != nil {
 		return res
 	}
-	for _, hook := range s.hooks {
+	for _, hook := range s.Hooks {
 		if hook.Event != hookconf.PostTool || !hook.Matches(names(hook, def)...) {
 			continue
 		}
@@ -148,7 +148,7 @@ func (h *Hooks) Approving(ctx context.Context, call tool.Call, def tool.Definiti
 	if s.empty() || question(def) {
 		return nil
 	}
-	for _, hook := range s.hooks {
+	for _, hook := range s.Hooks {
 		if hook.Event != hookconf.Approval || !hook.Matches(names(hook, def)...) {
 			continue
 		}
@@ -177,14 +177,14 @@ func (h *Hooks) Admit(ctx context.Context, session, prompt string) (string, erro
 	if s.empty() {
 		return "", nil
 	}
-	if s.err != nil {
-		return "", fmt.Errorf("%w: the hooks cannot be read: %w", ErrDenied, s.err)
+	if s.Err != nil {
+		return "", fmt.Errorf("%w: the hooks cannot be read: %w", ErrDenied, s.Err)
 	}
 	var out []string
 	if at := h.begun(ctx, s, session); at != "" {
 		out = append(out, at)
 	}
-	for _, hook := range s.hooks {
+	for _, hook := range s.Hooks {
 		if hook.Event != hookconf.Prompt || prompt == "" {
 			continue
 		}
@@ -206,7 +206,7 @@ func (h *Hooks) Admit(ctx context.Context, session, prompt string) (string, erro
 }
 
 // begun runs the hooks for the start of a session, and remembers what they add.
-func (h *Hooks) begun(ctx context.Context, s *set, session string) string {
+func (h *Hooks) begun(ctx context.Context, s *Found, session string) string {
 	h.mu.Lock()
 	was, known := h.started[session]
 	h.mu.Unlock()
@@ -214,7 +214,7 @@ func (h *Hooks) begun(ctx context.Context, s *set, session string) string {
 		return was
 	}
 	var out []string
-	for _, hook := range s.hooks {
+	for _, hook := range s.Hooks {
 		if hook.Event != hookconf.SessionStart {
 			continue
 		}

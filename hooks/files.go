@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 
 	"github.com/yaya-ai/yaya/internal/hookconf"
 	"github.com/yaya-ai/yaya/internal/userfile"
@@ -30,8 +31,23 @@ type Found struct {
 	Hooks []hookconf.Hook
 	// Ignored are hooks of Claude Code that yaya does not run.
 	Ignored []string
-	// Err is why a file cannot be read. It has the name of the file.
+	// Err is why a file cannot be read. It has the name of the file, and closes what hooks
+	// guard.
 	Err error
+}
+
+func (f *Found) empty() bool { return f == nil || len(f.Hooks) == 0 && f.Err == nil }
+
+func (f *Found) orNil() *Found {
+	if f.empty() {
+		return nil
+	}
+	return f
+}
+
+// and returns the hooks of two places.
+func (f *Found) and(o *Found) Found {
+	return Found{slices.Concat(f.Hooks, o.Hooks), slices.Concat(f.Ignored, o.Ignored), errors.Join(f.Err, o.Err)}
 }
 
 // Project reads the hooks of a folder, whether or not it is trusted.
@@ -86,11 +102,10 @@ func (f *Found) take(read func(string) ([]byte, bool, error), name, shown string
 	f.Hooks, f.Ignored, f.Err = append(f.Hooks, hooks...), append(f.Ignored, ignored...), errors.Join(f.Err, err)
 }
 
-func (c *Config) userHooks() set {
+func (c *Config) userHooks() Found {
 	claude := ""
 	if c.Claude() {
 		claude = c.UserClaude
 	}
-	f := User(c.User, claude)
-	return set{f.Hooks, f.Ignored, f.Err}
+	return User(c.User, claude)
 }

@@ -8,15 +8,15 @@
 // that cannot be read. Denials are put into the audit with the name of the hook.
 //
 // [Hooks] implements [tool.Hook] and [tool.After]. Without hooks, a call that is not of an agent
-// costs one atomic load. Hooks of one event run one after the other on the goroutine of their
-// caller; those that only observe run on one goroutine of [Hooks], which drops what it cannot
-// keep up with. A second goroutine reads changed files again. [Hooks.Close] ends both.
+// costs two atomic loads and a look at the clock. Hooks of one event run one after the other on
+// the goroutine of their caller; those that only observe run on one goroutine of [Hooks], which
+// drops what it cannot keep up with, and which [Hooks.Close] ends. Files are read again by the
+// first who asks after a second: while nothing happens, nothing is read.
 package hooks
 
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -29,10 +29,10 @@ import (
 )
 
 const (
-	refreshEvery = time.Second
-	maxQueue     = 64
-	maxSessions  = 1024    // whose start is remembered
-	maxInput     = 4 << 20 // bytes of what a hook gets
+	freshFor    = time.Second // what was read
+	maxQueue    = 64
+	maxSessions = 1024    // whose start is remembered
+	maxInput    = 4 << 20 // bytes of what a hook gets
 )
 
 // Program is a command to run.
@@ -72,20 +72,15 @@ type Config struct {
 	Log   zerolog.Logger
 }
 
-// set is the hooks of one place. Its error closes what they guard.
-type set struct {
-	hooks   []hookconf.Hook
-	ignored []string
-	err     error
-}
-
-func (s *set) empty() bool { return s == nil || len(s.hooks) == 0 && s.err == nil }
-
 // Hooks are all hooks. Methods are safe for concurrent use.
 type Hooks struct {
 	cfg      Config
-	user     atomic.Pointer[set] // of the user; nil without any
-	standing atomic.Pointer[set] // of the user and of the folder that yaya works in; nil without any
+	user     atomic.Pointer[Found] // of the user; nil without any
+	standing atomic.Pointer[Found] // of the user and of the folder that yaya works in; nil without any
+
+	epoch   time.Time
+	stale   atomic.Int64 // when the two above have to be read again, since epoch
+	reading sync.Mutex   // held while they are
 
 	stop context.CancelFunc
 	jobs chan job
@@ -103,15 +98,14 @@ type job struct {
 	body    body
 }
 
-// Start reads the files and begins to look for changes. ctx ends hooks that only observe.
+// Start reads the files. ctx ends hooks that only observe.
 func Start(ctx context.Context, cfg Config) *Hooks {
 	if cfg.Claude == nil {
 		cfg.Claude = func() bool { return false }
 	}
-	h := &Hooks{cfg: cfg, jobs: make(chan job, maxQueue), started: map[string]string{}}
+	h := &Hooks{cfg: cfg, epoch: time.Now(), jobs: make(chan job, maxQueue), started: map[string]string{}}
 	ctx, h.stop = context.WithCancel(ctx)
 	h.refresh()
-	h.work.Go(func() { h.look(ctx) })
 	h.work.Go(func() { h.observe(ctx) })
 	return h
 }
@@ -122,44 +116,34 @@ func (h *Hooks) Close() {
 	h.work.Wait()
 }
 
-// look reads the files again when they may have changed.
-func (h *Hooks) look(ctx context.Context) {
-	tick := time.NewTicker(refreshEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			h.refresh()
-		}
+// refresh reads the files again if they may have changed since. It is not done beside a call
+// but for it, so a call after a quiet hour does not find the hooks of an hour ago.
+func (h *Hooks) refresh() {
+	if time.Since(h.epoch) < time.Duration(h.stale.Load()) {
+		return
 	}
+	h.reading.Lock()
+	defer h.reading.Unlock()
+	if time.Since(h.epoch) < time.Duration(h.stale.Load()) { // somebody else has read them
+		return
+	}
+	h.read()
+	h.stale.Store(int64(time.Since(h.epoch) + freshFor))
 }
 
-// refresh reads the files. A file that became unreadable leaves the last good hooks in force.
-func (h *Hooks) refresh() {
+// read reads the files. One that became unreadable leaves the last good hooks in force.
+func (h *Hooks) read() {
 	user := h.cfg.userHooks()
-	h.found(user.err)
-	if was := h.user.Load(); user.err != nil && was != nil && was.err == nil {
+	h.found(user.Err)
+	if was := h.user.Load(); user.Err != nil && was != nil && was.Err == nil {
 		user = *was
 	}
-	h.user.Store(kept(user))
+	h.user.Store(user.orNil())
 	all := user
 	if p := h.project(""); !p.empty() {
-		all = joined(user, *p)
+		all = user.and(p)
 	}
-	h.standing.Store(kept(all))
-}
-
-func kept(s set) *set {
-	if s.empty() {
-		return nil
-	}
-	return &s
-}
-
-func joined(a, b set) set {
-	return set{append(a.hooks[:len(a.hooks):len(a.hooks)], b.hooks...), append(a.ignored[:len(a.ignored):len(a.ignored)], b.ignored...), errors.Join(a.err, b.err)}
+	h.standing.Store(all.orNil())
 }
 
 // found remembers what is wrong with the user's files, and logs it once.
@@ -175,18 +159,19 @@ func (h *Hooks) found(err error) {
 }
 
 // project returns the hooks of the folder that a session works in.
-func (h *Hooks) project(session string) *set {
+func (h *Hooks) project(session string) *Found {
 	w, done := h.cfg.Open(session)
 	defer done()
 	if w == nil {
 		return nil
 	}
-	s := Project(w, h.cfg.Claude())
-	return &set{s.Hooks, s.Ignored, s.Err}
+	f := Project(w, h.cfg.Claude())
+	return &f
 }
 
 // of returns the hooks for a session of an agent, or for a call of somebody else.
-func (h *Hooks) of(session string, agent bool) *set {
+func (h *Hooks) of(session string, agent bool) *Found {
+	h.refresh()
 	if !agent {
 		return h.standing.Load()
 	}
@@ -197,7 +182,7 @@ func (h *Hooks) of(session string, agent bool) *set {
 	case user == nil:
 		return p
 	}
-	all := joined(*user, *p)
+	all := user.and(p)
 	return &all
 }
 
@@ -252,13 +237,14 @@ type State struct {
 
 // State returns the state of the hooks.
 func (h *Hooks) State() State {
+	h.refresh()
 	h.mu.Lock()
 	st := State{Err: h.broken}
 	h.mu.Unlock()
 	if s := h.standing.Load(); s != nil {
-		st.Hooks, st.Ignored = len(s.hooks), s.ignored
-		if s.err != nil {
-			st.Err, st.Denies = s.err, true
+		st.Hooks, st.Ignored = len(s.Hooks), s.Ignored
+		if s.Err != nil {
+			st.Err, st.Denies = s.Err, true
 		}
 	}
 	return st

@@ -10,7 +10,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -30,6 +32,7 @@ type world struct {
 	trusted   bool
 	claude    bool
 	audit     []hooks.Denial
+	looks     atomic.Int64 // at the folder
 	h         *hooks.Hooks
 }
 
@@ -55,6 +58,7 @@ func (w *world) start() {
 	w.h = hooks.Start(context.Background(), hooks.Config{
 		User: w.home + "/hooks.toml", UserClaude: w.home + "/settings.json", Claude: func() bool { return w.claude }, Log: zerolog.Nop(),
 		Open: func(string) (*workspace.Workspace, func()) {
+			w.looks.Add(1)
 			if !w.trusted {
 				return nil, func() {}
 			}
@@ -242,6 +246,35 @@ func TestBrokenFile(t *testing.T) {
 	}
 }
 
+// Files are read when somebody asks, and not while nothing happens; what was read holds for a
+// second.
+func TestReadOnDemand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.start()
+		time.Sleep(time.Hour)
+		if n := w.looks.Load(); n != 1 {
+			t.Errorf("the folder was looked at %d times in a quiet hour, want once, at the start", n)
+		}
+		w.write(w.home+"/hooks.toml", "[[hooks")
+		if !w.h.Wants(tool.OriginMCP) {
+			t.Error("Wants() = false for the first call after the file was written, want true")
+		}
+		w.write(w.home+"/hooks.toml", "")
+		time.Sleep(time.Second - 1)
+		if v := w.verdict("x", "s", "{}", tool.OriginMCP); v.Decision != tool.Deny {
+			t.Errorf("within a second: %v, want the denial for what was read", v.Decision)
+		}
+		time.Sleep(time.Nanosecond)
+		if v := w.verdict("x", "s", "{}", tool.OriginMCP); v.Decision != tool.Abstain {
+			t.Errorf("after a second: %v, %q, want no decision", v.Decision, v.Reason)
+		}
+		if n := w.looks.Load(); n != 3 {
+			t.Errorf("the folder was looked at %d times, want 3", n)
+		}
+	})
+}
+
 // Results are replaced, completed and withheld; a hook that fails leaves the result and says so.
 func TestPostTool(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -337,7 +370,7 @@ func TestClaude(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.write(w.home+"/settings.json", fmt.Sprintf(`{"model":"x","hooks":{"PreToolUse":[{"matcher":%s,"hooks":[{"type":"command","command":%s,"timeout":5}]}],"Notification":[{"hooks":[{"type":"command","command":"true"}]}]}}`, quote(c.matcher), quote(c.command)))
-			w.claude = name != "off"
+			w.claude = true
 			w.start()
 			if v := w.verdict("shell", "", `{"command":"ls"}`, tool.OriginLoop); v.Decision != c.want || !strings.Contains(v.Reason, c.reason) {
 				t.Errorf("PreToolCall() = %v, %q, want %v, %q", v.Decision, v.Reason, c.want, c.reason)

@@ -72,7 +72,7 @@ func (h *Hooks) tell(ctx context.Context, j job) {
 	if s.empty() {
 		return
 	}
-	for _, hook := range s.hooks {
+	for _, hook := range s.Hooks {
 		if hook.Event != j.event {
 			continue
 		}

@@ -5,17 +5,49 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/yaya-ai/yaya/internal/eventually"
 )
 
 // A hook denies calls of agents and of MCP clients, whatever the rules allow, and the audit
-// names it; a prompt that a hook denies ends the turn.
+// names it; a prompt that a hook denies ends the turn. Hooks see results, asks and the ends of
+// turns.
 func TestHooks(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
 	ws := filepath.Join(b.dir, "ws")
+	const hooks = `
+[[hooks]]
+name = "no-reading"
+event = "pre_tool"
+tool = "read_file|*__now"
+command = "echo not here >&2; exit 2"
+[[hooks]]
+name = "no-leaks"
+event = "prompt"
+command = "if grep -q password; then exit 2; fi"
+[[hooks]]
+name = "asks"
+event = "pre_tool"
+tool = "repo_tree"
+command = """echo '{"decision":"ask"}'"""
+[[hooks]]
+name = "nobody-asks"
+event = "approval"
+command = "exit 2"
+[[hooks]]
+name = "adds"
+event = "post_tool"
+tool = "search"
+command = """echo '{"context":"and more"}'"""
+[[hooks]]
+name = "ended"
+event = "turn_end"
+command = "cat > ended.json"
+`
 	for path, text := range map[string]string{
 		filepath.Join(ws, "a.txt"):                "one\n",
-		filepath.Join(b.dir, "c", "hooks.toml"):   "[[hooks]]\nname = \"no-reading\"\nevent = \"pre_tool\"\ntool = \"read_file|*__now\"\ncommand = \"echo not here >&2; exit 2\"\n[[hooks]]\nname = \"no-leaks\"\nevent = \"prompt\"\ncommand = \"if grep -q password; then exit 2; fi\"\n",
+		filepath.Join(b.dir, "c", "hooks.toml"):   hooks,
 		filepath.Join(b.dir, "c", "config.toml"):  "approval.rules = [{decision = \"allow\"}]\n",
 		filepath.Join(b.dir, ".ssh", "id_rsa"):    "x",
 		filepath.Join(b.dir, "files", "note.txt"): "x",
@@ -27,13 +59,20 @@ func TestHooks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	b.must("config", "set", "plugin.llm_echo.script", `{"steps":[{"tool_calls":[{"name":"read_file","args":{"path":"a.txt"}},{"name":"search","args":{"pattern":"one"}}]},{"text":"done"}]}`)
+	b.must("config", "set", "plugin.llm_echo.script", `{"steps":[{"tool_calls":[{"name":"read_file","args":{"path":"a.txt"}},{"name":"search","args":{"pattern":"one"}},{"name":"repo_tree","args":{}}]},{"text":"done"}]}`)
 	b.cwd = ws
 	b.serve()
 	all := b.say(`{"workspace_path":"`+ws+`"}`, "hello")
 	if !strings.Contains(all, `denied: hook \"no-reading\": not here`) || !strings.Contains(all, "a.txt:1") {
 		t.Errorf("the turn has %s, want read_file denied by the hook, and search", all)
 	}
+	if !strings.Contains(all, `nobody-asks`) || !strings.Contains(all, "and more") {
+		t.Errorf("the turn has %s, want an ask that a hook denies, and a result that one completes", all)
+	}
+	eventually.True(t, "the end of the turn is told", func() bool {
+		got, err := os.ReadFile(filepath.Join(ws, "ended.json"))
+		return err == nil && strings.Contains(string(got), `"kind":"turn.completed"`)
+	})
 	_, out := b.v1("POST", "/sessions", `{"workspace_path":"`+ws+`"}`)
 	id, _ := out["session_id"].(string)
 	status, sent := b.v1("POST", "/sessions/"+id+"/messages", `{"role":"user","id":"m","parts":[{"type":"text","text":"the password is x"}]}`)
@@ -50,7 +89,7 @@ func TestHooks(t *testing.T) {
 		t.Fatalf("retry: got %v, %v, want status 202", status, out)
 	}
 	b.until(id, last, "session_failed")
-	if out := b.must("audit", "--json"); strings.Count(out, "hook_denied") != 3 || !strings.Contains(out, "no-reading") || !strings.Contains(out, "no-leaks") {
+	if out := b.must("audit", "--json"); strings.Count(out, "hook_denied") != 4 || !strings.Contains(out, "no-reading") || !strings.Contains(out, "no-leaks") {
 		t.Errorf("yaya audit = %s, want all denials with the names of the hooks", out)
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Bounds of folders of skills.
@@ -90,11 +92,10 @@ type Library struct {
 	cache map[seen]parsed
 }
 
+// seen is a file with all that changes with its content.
 type seen struct {
 	path string
-	ino  uint64
-	size int64
-	time time.Time
+	stat unix.Stat_t
 }
 
 type parsed struct {
@@ -245,10 +246,11 @@ func (l *Library) skill(f Found) (Skill, error) {
 		return Skill{}, err
 	}
 	defer func() { _ = file.Close() }()
-	key := seen{path: filepath.Join(f.Dir, FileName), size: info.Size(), time: info.ModTime()}
-	if st, ok := info.Sys().(*syscall.Stat_t); ok {
-		key.ino = st.Ino
+	key := seen{path: filepath.Join(f.Dir, FileName)}
+	if err := unix.Fstat(int(file.Fd()), &key.stat); err != nil { //nolint:gosec // a descriptor fits
+		return Skill{}, err
 	}
+	key.stat.Atim = unix.Timespec{} // reading changes it
 	l.mu.Lock()
 	was, known := l.cache[key]
 	l.mu.Unlock()

@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 	"golang.org/x/text/unicode/norm"
 
+	"github.com/yaya-ai/yaya/internal/cut"
 	"github.com/yaya-ai/yaya/internal/worded"
 )
 
@@ -261,8 +262,5 @@ func CheckName(name string) error { return join(checkName(norm.NFKC.String(name)
 
 // shown quotes a value of a file for an error: escaped, and cut.
 func shown(s string) string {
-	if len(s) > maxShown {
-		s = strings.ToValidUTF8(s[:maxShown], "") + "…"
-	}
-	return fmt.Sprintf("%+q", s)
+	return fmt.Sprintf("%+q", cut.Text(s, maxShown))
 }

@@ -147,6 +147,16 @@ func TestLook(t *testing.T) {
 	if f, ok := l.Look(nil).Find("mine"); !ok || f.Description != "Does another." {
 		t.Errorf("Find(mine) after a change = %q, %v, want the new description", f.Description, ok)
 	}
+	past := time.Now().Add(-time.Hour)
+	for _, what := range []string{"a thing", "nothing"} { // neither the size nor the time tells them apart
+		write(t, first+"/mine/SKILL.md", strings.ReplaceAll(skill("mine", ""), "a thing", what))
+		if err := os.Chtimes(first+"/mine/SKILL.md", past, past); err != nil {
+			t.Fatal(err)
+		}
+		if f, ok := l.Look(nil).Find("mine"); !ok || f.Description != "Does "+what+"." {
+			t.Errorf("Find(mine) after a change that keeps size and time = %q, %v, want %q", f.Description, ok, what)
+		}
+	}
 }
 
 // Hostile skills are named with the reason, and leave the others as they are.

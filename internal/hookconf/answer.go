@@ -1,7 +1,6 @@
 package hookconf
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -9,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/yaya-ai/yaya/internal/cut"
+	"github.com/yaya-ai/yaya/internal/members"
 )
 
 // Decision is the verdict of a hook.
@@ -69,13 +69,15 @@ func (h Hook) Answer(stdout, stderr string, code int) (a Answer, err error) {
 }
 
 func strict(text string, into any) error {
-	dec := json.NewDecoder(bytes.NewReader([]byte(text)))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(into); err != nil {
-		return fmt.Errorf("its output is not the JSON of an answer: %w", err)
+	err := json.Unmarshal([]byte(text), new(json.RawMessage)) // the whole text is one value
+	if err == nil && text[0] != '{' {
+		err = errors.New("not an object")
 	}
-	if dec.More() {
-		return errors.New("its output has more than one JSON value")
+	if err == nil {
+		err = members.Decode([]byte(text), into)
+	}
+	if err != nil {
+		return fmt.Errorf("its output is not the JSON of an answer: %w", err)
 	}
 	return nil
 }

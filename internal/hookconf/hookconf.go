@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -38,11 +39,15 @@ const (
 // Events are all events.
 var Events = []Event{SessionStart, Prompt, PreTool, PostTool, PreCompact, TurnEnd, Approval, ServerState}
 
+// ofTools reports whether an event is about one tool.
+func (e Event) ofTools() bool { return e == PreTool || e == PostTool || e == Approval }
+
 // Bounds of a file.
 const (
 	MaxFile        = 1 << 20 // bytes
 	maxHooks       = 100
 	maxCommand     = 4 << 10 // bytes; a question about a folder shows all of it
+	maxTool        = 1 << 10
 	maxName        = 60
 	DefaultTimeout = 10 * time.Second
 	MaxTimeout     = 5 * time.Minute
@@ -88,6 +93,9 @@ func Parse(data []byte, name string) ([]Hook, error) {
 		}
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
+	if err := few(len(f.Hooks), name); err != nil {
+		return nil, err
+	}
 	var out []Hook
 	for i, x := range f.Hooks {
 		h := Hook{Name: cmp.Or(x.Name, fmt.Sprintf("%s %d", x.Event, i+1)), Event: Event(x.Event), Tool: x.Tool, Command: x.Command, Timeout: DefaultTimeout, File: name}
@@ -98,23 +106,23 @@ func Parse(data []byte, name string) ([]Hook, error) {
 			}
 			h.Timeout = d
 		}
-		if x.Tool != "" {
-			h.matches = globs(x.Tool)
-		}
 		if err := h.check(); err != nil {
 			return nil, fmt.Errorf("%s: hook %q: %w", name, h.Name, err)
+		}
+		if x.Tool != "" {
+			h.matches = globs(x.Tool)
 		}
 		if slices.ContainsFunc(out, func(o Hook) bool { return o.Name == h.Name }) {
 			return nil, fmt.Errorf("%s: two hooks are named %q", name, h.Name)
 		}
 		out = append(out, h)
 	}
-	return out, few(out, name)
+	return out, nil
 }
 
-func few(hooks []Hook, name string) error {
-	if len(hooks) > maxHooks {
-		return fmt.Errorf("%s has %d hooks, %d at most", name, len(hooks), maxHooks)
+func few(hooks int, name string) error {
+	if hooks > maxHooks {
+		return fmt.Errorf("%s has %d hooks, %d at most", name, hooks, maxHooks)
 	}
 	return nil
 }
@@ -123,8 +131,10 @@ func (h Hook) check() error {
 	switch {
 	case !slices.Contains(Events, h.Event):
 		return fmt.Errorf("unknown event %q: it is one of %v", h.Event, Events)
-	case h.Tool != "" && h.Event != PreTool && h.Event != PostTool && h.Event != Approval:
+	case h.Tool != "" && !h.Event.ofTools():
 		return fmt.Errorf("tool is for pre_tool, post_tool and approval, not for %s", h.Event)
+	case len(h.Tool) > maxTool:
+		return fmt.Errorf("tool has more than %d bytes", maxTool)
 	case strings.TrimSpace(h.Command) == "":
 		return errors.New("command is missing")
 	case len(h.Command) > maxCommand || strings.ContainsRune(h.Command, 0):
@@ -168,17 +178,8 @@ func ParseClaude(data []byte, name string) (out []Hook, ignored []string, err er
 		return nil, nil, fmt.Errorf("%s has more than %d bytes", name, MaxFile)
 	}
 	var f struct {
-		Hooks map[string][]struct {
-			Matcher string `json:"matcher"`
-			Hooks   []struct {
-				Type    string  `json:"type"`
-				Command string  `json:"command"`
-				Timeout float64 `json:"timeout"`
-				If      string  `json:"if"`
-				Async   bool    `json:"async"`
-			} `json:"hooks"`
-		} `json:"hooks"`
-		Off bool `json:"disableAllHooks"`
+		Hooks map[string][]claudeGroup `json:"hooks"`
+		Off   bool                     `json:"disableAllHooks"`
 	}
 	if err := json.Unmarshal(data, &f); err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", name, err)
@@ -186,41 +187,77 @@ func ParseClaude(data []byte, name string) (out []Hook, ignored []string, err er
 	if f.Off {
 		return nil, nil, nil
 	}
-	events := make([]string, 0, len(f.Hooks))
-	for e := range f.Hooks {
-		events = append(events, e)
+	all := 0
+	for _, groups := range f.Hooks {
+		for _, group := range groups {
+			all += len(group.Hooks)
+		}
 	}
-	slices.Sort(events)
-	for _, e := range events {
-		event, known := ofClaude[e]
+	if err := few(all, name); err != nil {
+		return nil, nil, err
+	}
+	for _, e := range slices.Sorted(maps.Keys(f.Hooks)) {
 		n := 0
 		for _, group := range f.Hooks[e] {
 			for _, x := range group.Hooks {
 				n++
-				h := Hook{Name: fmt.Sprintf("%s %d", e, n), Event: event, Command: x.Command, Claude: true, File: name, Timeout: time.Minute}
+				h, runs, err := x.hook(ofClaude[e], group.Matcher)
+				h.Name, h.File = fmt.Sprintf("%s %d", e, n), name
+				if err == nil && runs {
+					err = h.check()
+				}
 				switch {
-				case !known || x.Type != "command" && event != PreTool:
-					ignored = append(ignored, h.Name)
-					continue
-				case x.Type != "command":
-					return nil, nil, fmt.Errorf("%s: hook %q guards calls and has the type %q, which yaya does not run", name, h.Name, x.Type)
-				}
-				if x.Timeout > 0 {
-					h.Timeout = min(time.Duration(min(x.Timeout, 1e6)*float64(time.Second)), MaxTimeout)
-				}
-				if m := group.Matcher; m != "" && m != "*" && (event == PreTool || event == PostTool || event == Approval) {
-					re, err := regexp.Compile("^(?:" + m + ")$")
-					if err != nil {
-						return nil, nil, fmt.Errorf("%s: hook %q: matcher: %w", name, h.Name, err)
-					}
-					h.Tool, h.matches = m, func(names []string) bool { return slices.ContainsFunc(names, re.MatchString) }
-				}
-				if err := h.check(); err != nil {
+				case err != nil:
 					return nil, nil, fmt.Errorf("%s: hook %q: %w", name, h.Name, err)
+				case runs:
+					out = append(out, h)
+				default:
+					ignored = append(ignored, h.Name)
 				}
-				out = append(out, h)
 			}
 		}
 	}
-	return out, ignored, few(out, name)
+	return out, ignored, nil
+}
+
+// claudeGroup is hooks of one event with one matcher.
+type claudeGroup struct {
+	Matcher string       `json:"matcher"`
+	Hooks   []claudeHook `json:"hooks"`
+}
+
+type claudeHook struct {
+	Type    string  `json:"type"`
+	Command string  `json:"command"`
+	Timeout float64 `json:"timeout"`
+}
+
+// hook returns the hook, and whether yaya runs it: not if its event has no counterpart, or it is
+// not a command, which is an error for one that guards calls.
+func (x claudeHook) hook(event Event, matcher string) (h Hook, runs bool, err error) {
+	h = Hook{Event: event, Command: x.Command, Claude: true, Timeout: time.Minute}
+	switch {
+	case x.Type != "command" && event == PreTool:
+		return h, false, fmt.Errorf("it guards calls and has the type %q, which yaya does not run", x.Type)
+	case x.Type != "command" || event == "":
+		return h, false, nil
+	}
+	if x.Timeout > 0 {
+		h.Timeout = min(time.Duration(min(x.Timeout, 1e6)*float64(time.Second)), MaxTimeout)
+	}
+	if matcher == "" || matcher == "*" || !event.ofTools() {
+		return h, true, nil
+	}
+	if len(matcher) > maxTool {
+		return h, false, fmt.Errorf("matcher has more than %d bytes", maxTool)
+	}
+	if _, err := regexp.Compile(matcher); err != nil { // alone: parentheses must not close the group below
+		return h, false, fmt.Errorf("matcher: %w", err)
+	}
+	re, err := regexp.Compile("^(?:" + matcher + ")$")
+	if err != nil {
+		return h, false, fmt.Errorf("matcher: %w", err)
+	}
+	h.Tool, h.matches = matcher, func(names []string) bool { return slices.ContainsFunc(names, re.MatchString) }
+	return h, true, nil
 }

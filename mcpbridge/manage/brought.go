@@ -28,12 +28,13 @@ import (
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
 
-// Bounds of a folder's servers: their number, the words of a command line, and the total size
-// of the files that the command lines name.
+// Bounds of what a folder brings: the number of servers, the words of a server's command line,
+// the total size of the files that command lines name, and what the commands of hooks name.
 const (
 	maxBrought      = 64
 	maxBroughtWords = 256
 	maxBroughtBytes = 256 << 20
+	maxNamed        = 8192 // by the commands of all hooks
 	maxDigests      = 1024 // remembered digests
 	settlesAfter    = 2 * time.Second
 )
@@ -173,44 +174,97 @@ func (d *Digests) server(w *workspace.Workspace, s servers.Server, left *int64) 
 	if len(words) > maxBroughtWords {
 		return "", fmt.Errorf("%w: its command line has %d words, %d at most", folder.ErrTooMuch, len(words), maxBroughtWords)
 	}
-	named := map[string]bool{}
-	name := func(base, word string) {
-		if word = strings.Trim(word, `"'`+"`"+`;&|()<>{}$`); word == "" {
-			return
-		}
-		if !filepath.IsAbs(word) {
-			word = filepath.Join(base, word)
-		}
-		named[word] = true
-	}
 	dir := x.Dir
 	if !filepath.IsAbs(dir) {
 		dir = filepath.Join(w.Dir(), dir)
 	}
+	named := names{}
+	named.words(dir, words)
+	named.add(dir, x.EnvFile)
+	for _, p := range filepath.SplitList(x.Env["PATH"]) {
+		named.add(p, x.Command)
+	}
+	if err := d.files(h, w, named, left); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// Commands returns the digests of commands for sh that a folder brings, over each with the files
+// of the folder that it names. They run in the folder.
+func (d *Digests) Commands(w *workspace.Workspace, commands []string) ([]string, error) {
+	left, seen := int64(maxBroughtBytes), 0
+	out := make([]string, 0, len(commands))
+	for _, command := range commands {
+		h := sha256.New()
+		h.Write([]byte(command))
+		named := names{}
+		named.words(w.Dir(), spelled(command))
+		if seen += len(named); seen > maxNamed {
+			return nil, fmt.Errorf("%w: the commands of its hooks have more than %d words", folder.ErrTooMuch, maxNamed)
+		}
+		if err := d.files(h, w, named, &left); err != nil {
+			return nil, err
+		}
+		out = append(out, hex.EncodeToString(h.Sum(nil)))
+	}
+	return out, nil
+}
+
+// inPlace replaces what stands for the folder in commands.
+var inPlace = strings.NewReplacer("${CLAUDE_PROJECT_DIR}", ".", "$CLAUDE_PROJECT_DIR", ".")
+
+// spelled are the words of a command for sh, without quotes and, for names with spaces, what is
+// in quotes.
+func spelled(command string) []string {
+	command = inPlace.Replace(command)
+	quote := func(r rune) bool { return r == '\'' || r == '"' }
+	parts := strings.FieldsFunc(command, quote)
+	return append(strings.FieldsFunc(strings.Join(parts, ""), func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune("`;&|()<>", r) }), parts...)
+}
+
+// names are the paths that words name.
+type names map[string]bool
+
+// add adds what a word names, relative to a folder.
+func (n names) add(base, word string) {
+	if word = strings.Trim(word, `"'`+"`"+`;&|()<>{}$`); word == "" {
+		return
+	}
+	if !filepath.IsAbs(word) {
+		word = filepath.Join(base, word)
+	}
+	n[word] = true
+}
+
+// words adds what words name, their parts, and the files that tell their programs what to run.
+func (n names) words(base string, words []string) {
 	for _, word := range words {
 		_, value, _ := strings.Cut(word, "=") // --require=./file
 		parts := append(strings.FieldsFunc(word, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(";&|()<>", r) }), word, value)
 		for _, p := range parts {
-			name(dir, p)
+			n.add(base, p)
 			for _, f := range runners[filepath.Base(p)] {
-				name(dir, f)
+				n.add(base, f)
 			}
 		}
 	}
-	name(dir, x.EnvFile)
-	for _, p := range filepath.SplitList(x.Env["PATH"]) {
-		name(p, x.Command)
-	}
+}
+
+// files adds files to a digest.
+func (d *Digests) files(h io.Writer, w *workspace.Workspace, named names, left *int64) error {
 	for _, file := range slices.Sorted(maps.Keys(named)) {
 		sum, err := d.file(w, file, left)
 		if err != nil {
-			return "", fmt.Errorf("%s: %w", file, err)
+			return fmt.Errorf("%s: %w", file, err)
 		}
 		if sum != "" {
-			fmt.Fprintf(h, "\x00%s\x00%s", file, sum)
+			if _, err := fmt.Fprintf(h, "\x00%s\x00%s", file, sum); err != nil {
+				return err
+			}
 		}
 	}
-	return hex.EncodeToString(h.Sum(nil)), nil
+	return nil
 }
 
 // file returns the digest of a file in the folder; "" if it lies elsewhere or does not exist. For a link
@@ -237,7 +291,7 @@ func (d *Digests) file(w *workspace.Workspace, name string, left *int64) (string
 		return "", nil
 	}
 	if *left -= st.Size; *left < 0 {
-		return "", fmt.Errorf("%w: the files that the command lines of its servers name have more than %d MiB", folder.ErrTooMuch, maxBroughtBytes>>20)
+		return "", fmt.Errorf("%w: the files that its command lines name have more than %d MiB", folder.ErrTooMuch, maxBroughtBytes>>20)
 	}
 	key := st
 	key.Atim, key.Nlink = unix.Timespec{}, 0 // which change without the content
