@@ -210,8 +210,12 @@ func (p *Plugin) reason() error {
 // succeeded ends a row of failures.
 func (p *Plugin) succeeded() {
 	p.mu.Lock()
-	defer p.mu.Unlock()
+	c, row := p.c, p.exits > 0 || p.failing
 	p.exits, p.failing = 0, false
+	p.mu.Unlock()
+	if row && c != nil {
+		c.Report(nil)
+	}
 }
 
 // OnEvent implements [plugin.Plugin].

@@ -186,6 +186,12 @@ func TestCrashInCall(t *testing.T) {
 	if res := w.call(t.Context(), "upper", `{"text":"a"}`, nil); !res.OK {
 		t.Errorf("upper after a crash = %+v, want it to work", res)
 	}
+	for range 2 { // the call that works in between has ended the row
+		w.call(t.Context(), "crash", `{}`, nil)
+	}
+	if res := w.call(t.Context(), "upper", `{"text":"a"}`, nil); !res.OK {
+		t.Errorf("upper after two crashes in a row = %+v, want it to work", res)
+	}
 	for range 3 {
 		w.call(t.Context(), "crash", `{}`, nil)
 	}
