@@ -95,10 +95,8 @@ func (p *Plugin) OnLoad(ctx context.Context, c plugin.Context) error {
 		p.mu.Lock()
 		p.c = nil
 		p.mu.Unlock()
-		return err
 	}
-	p.cfg.Current.p.Store(p)
-	return nil
+	return err
 }
 
 func (p *Plugin) begin(ctx context.Context, c plugin.Context) error {
@@ -106,15 +104,19 @@ func (p *Plugin) begin(ctx context.Context, c plugin.Context) error {
 	if err != nil {
 		return err
 	}
+	p.mu.Lock()
+	p.conn, p.tools = cn, told.Tools
+	p.mu.Unlock()
+	p.cfg.Current.p.Store(p) // a tool can be called as soon as it is registered
 	for _, t := range told.Tools {
 		if err := p.register(c, t); err != nil {
+			p.mu.Lock()
+			p.conn = nil
+			p.mu.Unlock()
 			cn.stop(ctx)
 			return err
 		}
 	}
-	p.mu.Lock()
-	p.conn, p.tools = cn, told.Tools
-	p.mu.Unlock()
 	return nil
 }
 
