@@ -173,7 +173,7 @@ func (p *Plugin) restart(ctx context.Context, c plugin.Context) (*conn, error) {
 		return nil, err
 	}
 	p.mu.Lock()
-	same, loaded := sameTools(told.Tools, p.tools), p.c == c
+	same, loaded := reflect.DeepEqual(told.Tools, p.tools), p.c == c
 	if same && loaded {
 		p.conn = cn
 	}
@@ -188,8 +188,6 @@ func (p *Plugin) restart(ctx context.Context, c plugin.Context) (*conn, error) {
 	}
 	return cn, nil
 }
-
-func sameTools(a, b []Tool) bool { return reflect.DeepEqual(a, b) }
 
 // pause is the time from an exit to the next start: none after the first, then from a second
 // to a minute.
