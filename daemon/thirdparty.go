@@ -26,13 +26,14 @@ type thirdParty struct {
 	current map[string]*remote.Current
 	made    []*remote.Plugin
 	edited  map[string]*installed.Watch // editable ones, by name
+	more    chan struct{}               // holds a value when one was added
 
 	stop     context.CancelFunc
 	watching sync.WaitGroup
 }
 
 func newThirdParty(c *core) *thirdParty {
-	return &thirdParty{c: c, store: installed.NewStore(c.st.at.data), current: map[string]*remote.Current{}, edited: map[string]*installed.Watch{}, stop: func() {}}
+	return &thirdParty{c: c, store: installed.NewStore(c.st.at.data), current: map[string]*remote.Current{}, edited: map[string]*installed.Watch{}, more: make(chan struct{}, 1), stop: func() {}}
 }
 
 // load loads all, in the order in which they are discovered. One that cannot be loaded keeps
@@ -55,7 +56,7 @@ func (t *thirdParty) load(ctx context.Context) {
 	t.c.kernel.Plugins.Load(ctx, false, all...)
 	watch, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	t.stop = cancel
-	t.watching.Go(func() { t.watch(watch) })
+	t.watching.Go(func() { lookWhile(watch, t.more, t.look) })
 }
 
 // broken is a plugin whose description cannot be read: it is listed with the reason.
@@ -91,6 +92,10 @@ func (t *thirdParty) plugin(e installed.Entry) (plugin.Plugin, error) {
 	t.made = append(slices.DeleteFunc(t.made, (*remote.Plugin).Idle), p)
 	if e.Editable {
 		t.edited[e.Name] = installed.NewWatch(e.Folder())
+		select {
+		case t.more <- struct{}{}:
+		default: // somebody is about to learn of it
+		}
 	} else {
 		delete(t.edited, e.Name)
 	}
@@ -163,21 +168,28 @@ func (t *thirdParty) Uninstall(_ context.Context, name string, purge bool) error
 // lookEach is the time between two looks at the files of editable plugins.
 const lookEach = 250 * time.Millisecond
 
-// watch loads editable plugins again whose files have changed.
-func (t *thirdParty) watch(ctx context.Context) {
+// lookWhile looks again and again, from a value of more until look finds nothing to look at,
+// and from the next value on again.
+func lookWhile(ctx context.Context, more <-chan struct{}, look func(context.Context) bool) {
 	tick := time.NewTicker(lookEach)
+	tick.Stop()
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case <-more:
+			tick.Reset(lookEach)
 		case <-tick.C:
+			if !look(ctx) {
+				tick.Stop()
+			}
 		}
-		t.look(ctx)
 	}
 }
 
-func (t *thirdParty) look(ctx context.Context) {
+// look loads editable plugins again whose files have changed, and reports whether there are any.
+func (t *thirdParty) look(ctx context.Context) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for name, w := range t.edited {
@@ -192,6 +204,7 @@ func (t *thirdParty) look(ctx context.Context) {
 			t.c.st.at.log.Warn().Err(err).Str("plugin", name).Msg("the changed plugin was not loaded")
 		}
 	}
+	return len(t.edited) > 0
 }
 
 // endWatch ends the watching of files, before the kernel stops.

@@ -64,11 +64,12 @@ func (c *pluginContext) Request(ctx context.Context, kind, session string, paylo
 func (c *pluginContext) Report(err error) {
 	c.r.mu.Lock()
 	l := c.r.byName[c.manifest.Name]
-	if err == nil && l != nil {
+	current := l != nil && l.ctx == c // otherwise it is the outcome of an earlier one of its name
+	if current && err == nil {
 		l.failures = 0
 	}
 	c.r.mu.Unlock()
-	if err == nil || l == nil || l.ctx != c {
+	if err == nil || !current {
 		return
 	}
 	c.log.Error().Err(err).Msg("a plugin failed")

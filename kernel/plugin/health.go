@@ -103,10 +103,21 @@ func (r *Registry) examine(ctx context.Context, l *loaded, timeout time.Duration
 		default:
 			return HealthReport{Status: Failing, Summary: fmt.Sprintf("the check answered with status %q", h.Status)}
 		}
-		return h
+		return r.concealed(h)
 	case <-ctx.Done():
 		return HealthReport{Status: Degraded, Summary: fmt.Sprintf("no answer within %v", timeout)}
 	}
+}
+
+// concealed returns a report without the secrets in it.
+func (r *Registry) concealed(h HealthReport) HealthReport {
+	s := r.cfg.Secrets
+	h.Summary = s.ConcealString(h.Summary)
+	h.Details = slices.Clone(h.Details)
+	for i := range h.Details {
+		h.Details[i].Name, h.Details[i].Message = s.ConcealString(h.Details[i].Name), s.ConcealString(h.Details[i].Message)
+	}
+	return h
 }
 
 // Worst returns the worst state among diagnoses, ok when there are none.

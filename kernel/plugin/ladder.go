@@ -38,7 +38,7 @@ func (r *Registry) strike(l *loaded, reason string) {
 	l.failures++
 	over := l.failures >= limit && l.status == Loaded
 	if over {
-		l.failure = worded.Count(l.failures, "failure", "failures in a row, the last") + ": " + reason
+		l.failure = worded.Count(l.failures, "failure", "failures in a row, the last") + ": " + r.cfg.Secrets.ConcealString(reason)
 	}
 	r.mu.Unlock()
 	if over {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/yaya-ai/yaya/internal/eventually"
+	"github.com/yaya-ai/yaya/internal/masked"
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/config"
 	"github.com/yaya-ai/yaya/kernel/event"
@@ -895,6 +897,50 @@ func TestReport(t *testing.T) {
 		synctest.Wait()
 		if got := w.status("hammer"); got.Status != plugin.Failed || !strings.Contains(got.Error, "five") {
 			t.Errorf("after three failures in a row it is %+v, want %s because of the last", got, plugin.Failed)
+		}
+	})
+}
+
+// An outcome that a plugin reports after it was replaced does not count for its successor.
+func TestReportOfReplaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		older, newer := of(plugin.Tool, "hammer"), of(plugin.Tool, "hammer")
+		w.Load(t.Context(), false, older)
+		if err := w.Replace(t.Context(), newer); err != nil {
+			t.Fatal(err)
+		}
+		newer.ctx.Report(errors.New("one"))
+		newer.ctx.Report(errors.New("two"))
+		older.ctx.Report(nil)
+		newer.ctx.Report(errors.New("three"))
+		synctest.Wait()
+		if got := w.status("hammer").Status; got != plugin.Failed {
+			t.Errorf("after three failures in a row it is %s, want %s", got, plugin.Failed)
+		}
+	})
+}
+
+// The list of plugins and the doctor show no secrets, such as in the last words of a process.
+func TestFailuresConcealSecrets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const secret = "correct-horse-battery"
+		secrets := new(masked.Secrets)
+		secrets.Declare(secret)
+		w := newWorld(t, func(c *plugin.Config) { c.Secrets = secrets })
+		broken, tired := adapter("broken"), adapter("tired")
+		broken.onLoad = func(plugin.Context) error { return errors.New("key " + secret) }
+		w.Load(t.Context(), true, broken, tired, &checked{*adapter("well"), func(context.Context) plugin.HealthReport { //nolint:govet // not used yet
+			return plugin.HealthReport{Status: plugin.Healthy, Summary: "key " + secret, Details: []plugin.HealthCheck{{Name: secret, Status: plugin.Healthy, Message: secret}}}
+		}})
+		for range 3 {
+			tired.ctx.Report(errors.New("key " + secret))
+		}
+		synctest.Wait()
+		for what, got := range map[string]any{"Snapshot()": w.Snapshot(), "Doctor()": w.Doctor(t.Context(), time.Second)} {
+			if text := fmt.Sprintf("%+v", got); strings.Contains(text, secret) || !strings.Contains(text, "key ") {
+				t.Errorf("%s = %s, want the texts without the secret", what, text)
+			}
 		}
 	})
 }

@@ -233,7 +233,7 @@ func (r *Registry) tryLoad(ctx context.Context, l *loaded) (err error) {
 func (r *Registry) failLoad(l *loaded, err error) {
 	name := cmp.Or(l.manifest.Name, "(unnamed)")
 	r.mu.Lock()
-	l.status, l.failure = Failed, firstLine(err)
+	l.status, l.failure = Failed, r.cfg.Secrets.ConcealString(firstLine(err))
 	if !slices.Contains(r.order, l) {
 		r.order = append(r.order, l)
 	}

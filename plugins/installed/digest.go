@@ -11,6 +11,7 @@ import (
 	"os"
 	"path"
 	"slices"
+	"time"
 )
 
 // Limits of a plugin's folder.
@@ -28,6 +29,7 @@ type file struct {
 	name string // slash-separated, relative
 	mode fs.FileMode
 	size int64
+	time time.Time // of its last change
 }
 
 // list returns the entries of a folder, sorted by name, without [skipped] if skip is set.
@@ -51,7 +53,7 @@ func list(root *os.Root, skip bool) ([]file, error) {
 		if !info.Mode().IsRegular() && !info.IsDir() {
 			return fmt.Errorf("%s is neither a file nor a folder: a plugin has no links", name)
 		}
-		f := file{name: name, mode: info.Mode()}
+		f := file{name: name, mode: info.Mode(), time: info.ModTime()}
 		if info.Mode().IsRegular() {
 			f.size = info.Size()
 		}

@@ -48,12 +48,7 @@ func (w *Watch) stamps() string {
 		if f.mode.IsDir() {
 			continue
 		}
-		info, err := root.Lstat(f.name)
-		if err != nil {
-			fmt.Fprintf(&b, "%s %v\n", f.name, err)
-			continue
-		}
-		fmt.Fprintf(&b, "%s %d %d %v\n", f.name, info.Size(), info.ModTime().UnixNano(), info.Mode())
+		fmt.Fprintf(&b, "%s %d %d %v\n", f.name, f.size, f.time.UnixNano(), f.mode)
 	}
 	return b.String()
 }

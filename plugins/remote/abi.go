@@ -38,24 +38,23 @@ const (
 
 // Limits of the protocol.
 const (
-	MaxLine       = 8 << 20 // bytes of a line from a plugin
-	MaxPending    = 64      // requests of a plugin that wait for their answer
-	MaxCalls      = 64      // tool calls that run in a plugin at a time
-	MaxTools      = 128     // tools of a plugin
-	EmitRate      = 5000    // events a second that a plugin emits, beyond the burst
-	EmitBurst     = 10000   // events that it may emit at once
-	LogRate       = 100     // lines a second, of log and standard error together
-	LogBurst      = 500     // lines at once
-	MaxLogText    = 2 << 10 // bytes of a line
-	MaxStrays     = 20      // lines that are not messages, until the process is ended
-	StartTime     = 10 * time.Second
-	ShutdownTime  = time.Second      // until standard input is closed
-	MaxRequest    = 10 * time.Minute // wait of a request
-	RequestTime   = time.Minute      // wait of a request that names none
-	maxBacklog    = 64 << 20         // bytes that wait to be read by a plugin
-	maxDelivered  = 4096             // requests that a plugin may still answer
-	maxTimeout    = time.Hour        // of a tool
-	maxStderrLine = MaxLogText
+	MaxLine      = 8 << 20 // bytes of a line from a plugin
+	MaxPending   = 64      // requests of a plugin that wait for their answer
+	MaxCalls     = 64      // tool calls that run in a plugin at a time
+	MaxTools     = 128     // tools of a plugin
+	EmitRate     = 5000    // events a second that a plugin emits, beyond the burst
+	EmitBurst    = 10000   // events that it may emit at once
+	LogRate      = 100     // lines a second, of log and standard error together
+	LogBurst     = 500     // lines at once
+	MaxLogText   = 2 << 10 // bytes of a line
+	MaxStrays    = 20      // lines that are not messages, until the process is ended
+	StartTime    = 10 * time.Second
+	ShutdownTime = time.Second      // until standard input is closed
+	MaxRequest   = 10 * time.Minute // wait of a request
+	RequestTime  = time.Minute      // wait of a request that names none
+	maxBacklog   = 64 << 20         // bytes that wait to be read by a plugin
+	maxDelivered = 4096             // requests that a plugin may still answer
+	maxTimeout   = time.Hour        // of a tool
 )
 
 // InitializeParams are the params of initialize, the first request.

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -56,9 +57,9 @@ type conn struct {
 	mu       sync.Mutex
 	last     int64 // id
 	pending  map[int64]waiter
-	late     map[int64]bool // requests that were cancelled
-	calls    map[int64]*running
-	quiet    *sync.Cond // signals that a call has ended
+	late     map[int64]bool                 // requests that were cancelled
+	calls    map[int64]func(ProgressParams) // tool calls that run, with who wants their progress, or nil
+	quiet    *sync.Cond                     // signals that a call has ended
 	given    delivered
 	stopping bool
 	err      error // set before gone is closed
@@ -80,7 +81,7 @@ const maxLate = 4096
 func newConn(p *proc.Process, run *sandbox.Run, in incoming) *conn {
 	c := &conn{
 		p: p, run: run, w: writer{f: p.Stdin}, in: in, emits: rate.NewLimiter(EmitRate, EmitBurst), room: make(chan struct{}, MaxPending),
-		reader: make(chan struct{}), gone: make(chan struct{}), pending: map[int64]waiter{}, late: map[int64]bool{}, calls: map[int64]*running{},
+		reader: make(chan struct{}), gone: make(chan struct{}), pending: map[int64]waiter{}, late: map[int64]bool{}, calls: map[int64]func(ProgressParams){},
 	}
 	c.quiet = sync.NewCond(&c.mu)
 	c.life, c.end = context.WithCancel(context.Background())
@@ -308,14 +309,11 @@ func (c *conn) reply(id []byte, result any, failed *jsonrpc.Error) {
 	_ = c.w.write(jsonrpc.AppendError(nil, id, failed))
 }
 
-// running is a tool call that runs in the plugin.
-type running struct{ progress func(ProgressParams) }
-
-// begin counts a tool call, if there is room; end ends it.
-func (c *conn) begin(id int64, r *running) {
+// begin notes that a tool call runs, until ended.
+func (c *conn) begin(id int64, progress func(ProgressParams)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.calls[id] = r
+	c.calls[id] = progress
 }
 
 func (c *conn) ended(id int64) {
@@ -384,13 +382,11 @@ func (c *conn) pid() int {
 }
 
 // lastLine returns the last line of a text that is not blank.
-func lastLine(text string) string {
-	for i := len(text); i > 0; {
-		at := bytes.LastIndexByte([]byte(text[:i]), '\n')
-		if line := cut.Line(text[at+1:i], 300); line != "" {
-			return line
+func lastLine(text string) (last string) {
+	for line := range strings.Lines(text) {
+		if line = cut.Line(line, 300); line != "" {
+			last = line
 		}
-		i = max(at, 0)
 	}
-	return ""
+	return last
 }

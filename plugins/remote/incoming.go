@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -155,10 +156,10 @@ func (p *Plugin) requested(cn *conn, c plugin.Context, m *jsonrpc.Message) {
 // progress reports progress of a running call.
 func (c *conn) progress(g ProgressParams) {
 	c.mu.Lock()
-	r := c.calls[g.ID]
+	report := c.calls[g.ID]
 	c.mu.Unlock()
-	if r != nil && r.progress != nil {
-		r.progress(g)
+	if report != nil {
+		report(g)
 	}
 }
 
@@ -193,7 +194,7 @@ func (p *Plugin) settings(c plugin.Context) Settings {
 	d := &p.cfg.Description
 	out := Settings{Config: map[string]json.RawMessage{}}
 	for _, field := range d.fields() {
-		if config.IsSecret(field) && !d.Permissions.has(field) {
+		if config.IsSecret(field) && !slices.Contains(d.Permissions.Secrets, field) {
 			continue
 		}
 		if v := c.Config(field); v != nil {
@@ -206,7 +207,7 @@ func (p *Plugin) settings(c plugin.Context) Settings {
 	out.Providers = []Instance{}
 	for _, i := range c.Providers().InstancesForPlugin(d.Name) {
 		for field, v := range i.Config {
-			if (config.IsSecret(field) || bytes.Contains(v, []byte("${secret:"))) && !d.Permissions.has(field) {
+			if (config.IsSecret(field) || bytes.Contains(v, []byte("${secret:"))) && !slices.Contains(d.Permissions.Secrets, field) {
 				delete(i.Config, field)
 			}
 		}
@@ -217,15 +218,6 @@ func (p *Plugin) settings(c plugin.Context) Settings {
 		out.Providers = append(out.Providers, Instance{ID: i.ID, Label: i.Label, Config: i.Config})
 	}
 	return out
-}
-
-func (p Permissions) has(field string) bool {
-	for _, f := range p.Secrets {
-		if f == field {
-			return true
-		}
-	}
-	return false
 }
 
 func oneLine(s string) string { return cut.Line(strings.ToValidUTF8(s, "�"), 300) }

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -297,22 +298,16 @@ func (w *world) events() (out []string) {
 // sees waits for an event whose line contains all parts.
 func (w *world) sees(parts ...string) {
 	w.t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
-	for {
-		for _, line := range w.events() {
-			found := true
-			for _, part := range parts {
-				found = found && strings.Contains(line, part)
-			}
-			if found {
-				return
-			}
+	defer func() {
+		if w.t.Failed() {
+			w.t.Logf("the events:\n%s\nthe log:\n%s", strings.Join(w.events(), "\n"), w.logged())
 		}
-		if time.Now().After(deadline) {
-			w.t.Fatalf("got the events\n%s\nwant one with %q; the log:\n%s", strings.Join(w.events(), "\n"), parts, w.logged())
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+	}()
+	eventually.True(w.t, fmt.Sprintf("an event with %q", parts), func() bool {
+		return slices.ContainsFunc(w.events(), func(line string) bool {
+			return !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(line, part) })
+		})
+	})
 }
 
 func (w *world) say(session, text string) {

@@ -95,10 +95,8 @@ func (p *Plugin) OnLoad(ctx context.Context, c plugin.Context) error {
 		p.mu.Lock()
 		p.c = nil
 		p.mu.Unlock()
-		return err
 	}
-	p.cfg.Current.p.Store(p)
-	return nil
+	return err
 }
 
 func (p *Plugin) begin(ctx context.Context, c plugin.Context) error {
@@ -106,15 +104,19 @@ func (p *Plugin) begin(ctx context.Context, c plugin.Context) error {
 	if err != nil {
 		return err
 	}
+	p.mu.Lock()
+	p.conn, p.tools = cn, told.Tools
+	p.mu.Unlock()
+	p.cfg.Current.p.Store(p) // a tool can be called as soon as it is registered
 	for _, t := range told.Tools {
 		if err := p.register(c, t); err != nil {
+			p.mu.Lock()
+			p.conn = nil
+			p.mu.Unlock()
 			cn.stop(ctx)
 			return err
 		}
 	}
-	p.mu.Lock()
-	p.conn, p.tools = cn, told.Tools
-	p.mu.Unlock()
 	return nil
 }
 
@@ -171,7 +173,7 @@ func (p *Plugin) restart(ctx context.Context, c plugin.Context) (*conn, error) {
 		return nil, err
 	}
 	p.mu.Lock()
-	same, loaded := sameTools(told.Tools, p.tools), p.c == c
+	same, loaded := reflect.DeepEqual(told.Tools, p.tools), p.c == c
 	if same && loaded {
 		p.conn = cn
 	}
@@ -186,8 +188,6 @@ func (p *Plugin) restart(ctx context.Context, c plugin.Context) (*conn, error) {
 	}
 	return cn, nil
 }
-
-func sameTools(a, b []Tool) bool { return reflect.DeepEqual(a, b) }
 
 // pause is the time from an exit to the next start: none after the first, then from a second
 // to a minute.
@@ -210,8 +210,12 @@ func (p *Plugin) reason() error {
 // succeeded ends a row of failures.
 func (p *Plugin) succeeded() {
 	p.mu.Lock()
-	defer p.mu.Unlock()
+	c, row := p.c, p.exits > 0 || p.failing
 	p.exits, p.failing = 0, false
+	p.mu.Unlock()
+	if row && c != nil {
+		c.Report(nil)
+	}
 }
 
 // OnEvent implements [plugin.Plugin].

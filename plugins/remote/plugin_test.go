@@ -186,10 +186,48 @@ func TestCrashInCall(t *testing.T) {
 	if res := w.call(t.Context(), "upper", `{"text":"a"}`, nil); !res.OK {
 		t.Errorf("upper after a crash = %+v, want it to work", res)
 	}
+	for range 2 { // the call that works in between has ended the row
+		w.call(t.Context(), "crash", `{}`, nil)
+	}
+	if res := w.call(t.Context(), "upper", `{"text":"a"}`, nil); !res.OK {
+		t.Errorf("upper after two crashes in a row = %+v, want it to work", res)
+	}
 	for range 3 {
 		w.call(t.Context(), "crash", `{}`, nil)
 	}
 	w.waitLoaded(plugin.Failed)
+}
+
+// eager calls tools that are being registered.
+type eager struct {
+	plugin.Context
+	got []tool.Result
+}
+
+func (e *eager) RegisterTool(t tool.Tool) error {
+	if t.Definition().Name != "upper" {
+		return nil
+	}
+	res, err := t.Invoke(context.Background(), tool.Call{Name: "upper", Args: []byte(`{"text":"a"}`)})
+	e.got = append(e.got, res)
+	return err
+}
+
+// A tool that is called before all are registered reaches the process that has described it.
+func TestCallWhileLoading(t *testing.T) {
+	w := newWorld(t)
+	first := w.load("tool", "tool")
+	p, e := w.make(first.cfg.Folder), &eager{Context: first.c}
+	if err := p.OnLoad(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+	pid := p.PID()
+	if len(e.got) != 1 || e.got[0].Text() != "A" || pid == 0 {
+		t.Errorf("upper = %+v in process %d, want A", e.got, pid)
+	}
+	if err := p.OnUnload(t.Context(), e); err != nil {
+		t.Errorf("OnUnload() = %v, want no error", err)
+	}
 }
 
 // A call that runs when the plugin is replaced ends in the old process; new calls go to the

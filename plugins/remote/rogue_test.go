@@ -2,6 +2,7 @@ package remote
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -80,6 +81,25 @@ var misbehave = map[string]func(*rogue){
 			fmt.Printf(`{"jsonrpc":"2.0","id":99999,"result":{}}` + "\n")
 			fmt.Printf(`{"jsonrpc":"2.0","id":"one","result":{}}` + "\n")
 		})
+	},
+	"null": func(r *rogue) {
+		r.greets()
+		r.serves(func(json.RawMessage) {
+			fmt.Print(strings.Repeat(`{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"x"}}`+"\n", 2*MaxStrays))
+		})
+	},
+	"early": func(r *rogue) {
+		fmt.Print(`{"jsonrpc":"2.0","method":"emit","params":{"kind":"x.subject.more","session_id":"s1","payload":{}}}` + "\n")
+		r.greets()
+		r.serves(func(json.RawMessage) {})
+	},
+	"mute": func(r *rogue) { // answers no call
+		r.greets()
+		for {
+			if m := r.next(); m.ID != nil && m.Method != MethodToolCall {
+				fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":{"status":"ok","summary":"well"}}`+"\n", m.ID)
+			}
+		}
 	},
 	"long-line": func(r *rogue) {
 		r.greets()
@@ -230,6 +250,7 @@ func TestStrays(t *testing.T) {
 		{"much-garbage", 1, tool.ErrCrashed, "standard output is for the protocol"},
 		{"twice", 3, "", "first"},
 		{"twice", 30, tool.ErrCrashed, "answer no request"},
+		{"null", 1, tool.ErrCrashed, "answer no request"},
 		{"long-line", 1, tool.ErrCrashed, "a line of more than 8 MiB"},
 		{"deep", 1, "", "poked"},
 	} {
@@ -246,6 +267,30 @@ func TestStrays(t *testing.T) {
 				t.Errorf("the last call = %+v, want kind %q and %q; the log:\n%s", res, c.kind, c.text, w.logged())
 			}
 		})
+	}
+}
+
+// A plugin may speak before it has answered initialize.
+func TestSpeaksEarly(t *testing.T) {
+	w := newWorld(t)
+	w.load("tool", "early")
+	w.sees("subject s1 x.subject.more")
+}
+
+// A request that was cancelled needs no answer.
+func TestCancelledNeedsNoAnswer(t *testing.T) {
+	w := newWorld(t)
+	p := w.load("tool", "mute")
+	pid := p.PID()
+	for range MaxStrays + 5 {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		if res := w.call(ctx, "poke", `{}`, nil); res.OK {
+			t.Errorf("poke = %+v, want it to end with its context", res)
+		}
+		cancel()
+	}
+	if d := w.Doctor(t.Context(), plugin.DefaultCheckTimeout); d[0].Status != plugin.Healthy || p.PID() != pid {
+		t.Errorf("Doctor() = %+v of process %d, want it well in process %d", d, p.PID(), pid)
 	}
 }
 

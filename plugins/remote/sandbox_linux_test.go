@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/yaya-ai/yaya/internal/eventually"
 	"github.com/yaya-ai/yaya/internal/sandbox"
 	"github.com/yaya-ai/yaya/kernel/plugin"
 )
@@ -45,10 +45,12 @@ func (w *world) boxed(mode string, env map[string]string, more ...string) *Plugi
 }
 
 // says returns what the program has said on standard error, once it has said a word.
-func (p *Plugin) says(word string) (said string) {
-	for until := time.Now().Add(10 * time.Second); time.Now().Before(until) && !strings.Contains(said, word); time.Sleep(5 * time.Millisecond) {
+func (p *Plugin) says(t *testing.T, word string) (said string) {
+	t.Helper()
+	eventually.True(t, "the plugin has said "+word, func() bool {
 		said = p.conn.p.Stderr()
-	}
+		return strings.Contains(said, word)
+	})
 	return said
 }
 
@@ -85,7 +87,7 @@ func TestPermissions(t *testing.T) {
 			if res := w.call(t.Context(), "poke", `{}`, nil); !res.OK {
 				t.Fatalf("poke = %+v, want it to work", res)
 			}
-			said := p.says("env=")
+			said := p.says(t, "env=")
 			for what, want := range c.want {
 				if !strings.Contains(said, fmt.Sprintf("%s=%v\n", what, want)) {
 					t.Errorf("the plugin says\n%swant %s=%v", said, what, want)
@@ -108,7 +110,7 @@ func TestOthersAreHidden(t *testing.T) {
 	}
 	p := w.boxed("curious", map[string]string{"SECRET_FILE": secret}, "[permissions]", `env = ["SECRET_FILE"]`)
 	w.call(t.Context(), "poke", `{}`, nil)
-	if said := p.says("env="); !strings.Contains(said, "read=false\n") {
+	if said := p.says(t, "env="); !strings.Contains(said, "read=false\n") {
 		t.Errorf("the plugin says\n%swant read=false", said)
 	}
 }

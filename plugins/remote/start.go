@@ -43,25 +43,17 @@ func (p *Plugin) start(ctx context.Context, c plugin.Context) (*conn, Initialize
 	if err := os.MkdirAll(state, 0o700); err != nil { //nolint:forbidigo // in the folder of this plugin
 		return nil, told, fmt.Errorf("state folder of plugin %s: %w", p.cfg.Description.Name, err)
 	}
-	cn, err := p.spawn(state)
+	started, run, err := p.launch(state)
 	if err != nil {
 		return nil, told, err
 	}
+	cn := newConn(started, run, p)
 	told, err = p.greet(ctx, c, cn, state)
 	if err != nil {
 		cn.kill()
 		return nil, told, err
 	}
 	return cn, told, nil
-}
-
-// spawn starts the process and its reader.
-func (p *Plugin) spawn(state string) (*conn, error) {
-	started, run, err := p.launch(state)
-	if err != nil {
-		return nil, err
-	}
-	return newConn(started, run, p), nil
 }
 
 // launch starts the process.

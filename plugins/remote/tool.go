@@ -73,7 +73,7 @@ func (p *Plugin) invoke(ctx context.Context, call tool.Call) (tool.Result, error
 		CallID: call.ID, Name: call.Name, Args: call.Args, SessionID: call.SessionID, TurnID: call.Turn, DeadlineMS: max(time.Until(deadline).Milliseconds(), 0),
 	}, func(id int64) {
 		began = id
-		cn.begin(id, &running{progress: reporter(call)})
+		cn.begin(id, reporter(call))
 	})
 	if lost, ok := errors.AsType[*lostError](err); ok {
 		return tool.Fail(tool.ErrCrashed, "plugin %s: %v; the call may or may not have taken effect", name, lost), nil
