@@ -79,6 +79,8 @@ func WithoutDaemon(ctx context.Context, g *Flags, o AppOptions, f func(*App) err
 	if o.Agents {
 		plugins = append(c.agents(), b.mcp)
 		c.kernel.OnBundled(c.plugins.load)
+	} else {
+		c.kernel.OnBundled(c.plugins.loadGuards)
 	}
 	st.awaitSecrets()
 	if err := c.kernel.Start(ctx, plugins...); err != nil {

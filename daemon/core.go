@@ -71,7 +71,7 @@ func openCore(ctx context.Context, st *stores) (_ *core, err error) {
 		Observer: observers{c.metrics, usage{c.mix}, st.record}, Scopes: auth.ScopeNames(), Secrets: at.secrets, Synced: at.metrics.Synced("tape"), Log: at.log,
 	}
 	if st.controlPlane != nil {
-		cfg.Audit = st.controlPlane.decided
+		cfg.Audit, cfg.Denied = st.controlPlane.decided, st.controlPlane.guarded
 	}
 	k, err := kernel.Open(cfg)
 	if err != nil {

@@ -39,6 +39,11 @@ func newThirdParty(c *core) *thirdParty {
 // load loads all, in the order in which they are discovered. One that cannot be loaded keeps
 // nobody else from it.
 func (t *thirdParty) load(ctx context.Context) {
+	t.loadIf(ctx, func(plugin.Plugin) bool { return true })
+}
+
+// loadIf is load for the plugins that are wanted.
+func (t *thirdParty) loadIf(ctx context.Context, wanted func(plugin.Plugin) bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	entries, err := t.store.List()
@@ -51,8 +56,13 @@ func (t *thirdParty) load(ctx context.Context) {
 		if err != nil {
 			p = broken{e, err}
 		}
+		if !wanted(p) {
+			delete(t.edited, e.Name)
+			continue
+		}
 		all = append(all, p)
 	}
+	all = append(all, t.missing(entries)...)
 	t.c.kernel.Plugins.Load(ctx, false, all...)
 	watch, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	t.stop = cancel

@@ -48,6 +48,8 @@ type Config struct {
 	Asker func(tool.Call) approval.Ask
 	// Audit is called with every answer to an ask; see [approval.Config].
 	Audit func(approval.Request, approval.Decision) error
+	// Denied is called with every denial by a plugin that guards. Optional.
+	Denied func(plugin.Denial) error
 	// Scopes are those that rules and profiles may name.
 	Scopes []string
 	// Secrets are concealed in events, tapes, artifacts and results of tools.
@@ -209,7 +211,7 @@ func (k *Kernel) agent(session string) tool.Caller {
 // drive sets up the plugins and the loop that uses them.
 func (k *Kernel) drive() (err error) {
 	k.Plugins, err = plugin.NewRegistry(plugin.Config{
-		Bus: k.Bus, Config: k.Settings, Tools: k.Tools, State: k.state, Secrets: k.cfg.Secrets, Log: k.cfg.Log,
+		Bus: k.Bus, Config: k.Settings, Tools: k.Tools, State: k.state, Secrets: k.cfg.Secrets, Denied: k.cfg.Denied, Log: k.cfg.Log,
 		Strategy: func(id string) string { return k.Loop.StrategyOf(id) },
 	})
 	if err != nil {
@@ -231,7 +233,7 @@ func (k *Kernel) drive() (err error) {
 		},
 		MaxIterations: func() int { return k.Settings.Int("loop.max_iterations") },
 		Attached:      k.attached,
-		Admit:         k.later.admitted,
+		Admit:         k.admitted,
 		Notes:         k.later.note,
 		Window:        k.window,
 		LLMTimeout:    func() time.Duration { return k.Settings.Duration("loop.llm_timeout") },
@@ -245,7 +247,17 @@ func (k *Kernel) drive() (err error) {
 		return err
 	}
 	k.Dispatch.AddHook(k.Loop.Guard())
+	k.Dispatch.AddHook(k.Plugins)
 	return nil
+}
+
+// admitted asks hooks, and then the plugins that guard messages.
+func (k *Kernel) admitted(ctx context.Context, session, prompt string) (string, error) {
+	notes, err := k.later.admitted(ctx, session, prompt)
+	if err != nil {
+		return "", err
+	}
+	return notes, k.Plugins.Admit(ctx, session, prompt)
 }
 
 // window returns the size of a provider's window that its settings name, 0 if they do not.
@@ -338,6 +350,9 @@ func (k *Kernel) refresh(ctx context.Context) error {
 // Start loads the bundled plugins, writes the first provider instances, has the others
 // loaded, and announces that the kernel is ready.
 func (k *Kernel) Start(ctx context.Context, plugins ...plugin.Plugin) error {
+	if err := k.Plugins.Expect(); err != nil {
+		return err
+	}
 	// Adapters start last, when everything that they expose is running.
 	first := slices.IndexFunc(plugins, func(p plugin.Plugin) bool { return p.Manifest().Category == plugin.Adapter })
 	if first < 0 {

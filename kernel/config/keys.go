@@ -87,6 +87,7 @@ var Keys = []Key{
 	{"otel.endpoint", "", "base URL of an OpenTelemetry collector, such as http://127.0.0.1:4318", text},
 	{"plugins.max_failures", `3`, "consecutive failures that unload a plugin", number},
 	{"plugins.handler_timeout", `"30s"`, "how long a plugin may handle one event", duration},
+	{"plugins.guard_timeout", `"10s"`, "how long a plugin that guards may take for an answer; without one, the call or message is denied", duration},
 	{"agent_tool.max_depth", `5`, "how deep sub-agents may nest", number},
 	{"agent_tool.max_wall", `"10m"`, "how long a sub-agent may take", duration},
 }

@@ -100,12 +100,12 @@ func (c *pluginContext) Config(field string) json.RawMessage {
 }
 
 // enabled reports whether the plugin is switched on; that is the default.
-func (c *pluginContext) enabled() bool {
+func (c *pluginContext) enabled() bool { return c.r.enabled(c.manifest.Name) }
+
+func (r *Registry) enabled(name string) bool {
+	v, _, ok := r.cfg.Config.Get("plugin." + config.Namespace(name) + ".enabled")
 	on := true
-	if v := c.Config("enabled"); v != nil && json.Unmarshal(v, &on) != nil {
-		return true
-	}
-	return on
+	return !ok || json.Unmarshal(v, &on) != nil || on
 }
 
 func (c *pluginContext) Kernel(key string) json.RawMessage {

@@ -53,6 +53,9 @@ type Manifest struct {
 
 	// ConfigSchema is the JSON Schema of the plugin's settings, if it has one.
 	ConfigSchema json.RawMessage `json:"config_schema,omitempty"`
+	// Guards are the points, of [GuardPoints], at which the plugin is asked before something
+	// goes on. It is a [Guard] then. Every category can have some.
+	Guards []string `json:"guards,omitempty"`
 }
 
 var (
@@ -87,7 +90,7 @@ func (m Manifest) Check() error {
 			return fmt.Errorf("plugin %s: it is a %s and cannot be a %s as well: ship two plugins", m.Name, m.Category, c)
 		}
 	}
-	return nil
+	return CheckGuards(m.Guards)
 }
 
 // Plugin is implemented by every plugin. OnEvent is called for one event of a

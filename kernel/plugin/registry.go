@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -53,7 +54,9 @@ type Config struct {
 	Strategy func(session string) string
 	// Secrets are concealed in everything that plugins emit or store. Optional.
 	Secrets *masked.Secrets
-	Log     zerolog.Logger
+	// Denied is called with every denial by a guard. Optional.
+	Denied func(Denial) error
+	Log    zerolog.Logger
 }
 
 // Registry holds the plugins.
@@ -61,6 +64,9 @@ type Registry struct {
 	cfg    Config
 	kernel *bus.Emitter
 	router *bus.Subscription
+
+	guarding sync.Mutex             // held while guards change
+	guards   atomic.Pointer[guards] // nil without any
 
 	mu      sync.Mutex
 	order   []*loaded // as loaded; stopped in reverse
@@ -78,6 +84,7 @@ type loaded struct {
 	ctx      *pluginContext
 
 	status   State
+	off      bool // was switched off when it was to be loaded
 	failure  string
 	failures int // in a row
 	subs     []*bus.Subscription
@@ -155,6 +162,12 @@ func (r *Registry) declare(l *loaded) (err error) {
 	if err := l.manifest.Check(); err != nil {
 		return err
 	}
+	if _, guards := l.plugin.(Guard); !guards && len(l.manifest.Guards) > 0 {
+		return errors.New("its manifest has guards, and it cannot be asked")
+	}
+	if err := r.beginGuard(l.manifest); err != nil {
+		return fmt.Errorf("what it guards: %w", err)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.byName[l.manifest.Name] != nil {
@@ -184,12 +197,14 @@ func (r *Registry) missing(l *loaded) string {
 
 // load runs OnLoad and subscribes the plugin.
 func (r *Registry) load(ctx context.Context, l *loaded, again bool) {
+	on := l.ctx.enabled()
 	r.mu.Lock()
 	if !slices.Contains(r.order, l) {
 		r.order = append(r.order, l)
 	}
+	l.off = !on
 	r.mu.Unlock()
-	if !l.ctx.enabled() {
+	if !on {
 		return // it stays unloaded
 	}
 	if err := r.tryLoad(ctx, l); err != nil {
@@ -199,6 +214,7 @@ func (r *Registry) load(ctx context.Context, l *loaded, again bool) {
 	r.mu.Lock()
 	l.status, l.failure, l.failures = Loaded, "", 0
 	r.mu.Unlock()
+	r.settleGuard(l.manifest)
 	var err error
 	if again {
 		_, err = bus.Publish(r.kernel, event.PluginWasReloaded, event.KernelSession, event.PluginReloaded{Name: l.manifest.Name, Version: l.manifest.Version})
@@ -419,7 +435,10 @@ func (r *Registry) Remove(name string) error {
 	case l.bundled:
 		return fmt.Errorf("plugin %s is a part of yaya: switch it off: %s", name, r.cfg.Config.Remedy("plugin."+config.Namespace(name)+".enabled", "false"))
 	}
-	return r.unload(l, Unloaded)
+	if err := r.unload(l, Unloaded); err != nil {
+		return err
+	}
+	return r.endGuard(name)
 }
 
 // Forget is [Registry.Remove] for a plugin that is uninstalled: it can have failed, and is
@@ -434,7 +453,7 @@ func (r *Registry) Forget(name string) error {
 	case l.bundled:
 		return fmt.Errorf("plugin %s is a part of yaya and cannot be uninstalled", name)
 	}
-	return r.forget(l)
+	return errors.Join(r.forget(l), r.endGuard(name))
 }
 
 // Stop unloads all plugins, the last loaded first, and waits until no goroutine
@@ -468,6 +487,8 @@ type Status struct {
 	Enabled      bool            `json:"enabled"`
 	Error        string          `json:"error,omitempty"`
 	ConfigSchema json.RawMessage `json:"config_schema"`
+	// Guards are the points at which it is asked, even if it is not loaded.
+	Guards []string `json:"guards,omitempty"`
 }
 
 // Snapshot describes all plugins, in load order.
@@ -478,6 +499,7 @@ func (r *Registry) Snapshot() []Status {
 	for _, l := range r.order {
 		s := Status{Name: l.manifest.Name, Version: l.manifest.Version, Category: l.manifest.Category, Status: l.status, Bundled: l.bundled, Error: l.failure, ConfigSchema: l.manifest.ConfigSchema}
 		s.Enabled = l.ctx == nil || l.ctx.enabled()
+		s.Guards = r.Guards(l.manifest.Name)
 		if s.ConfigSchema == nil {
 			s.ConfigSchema = json.RawMessage("null")
 		}

@@ -13,6 +13,7 @@ const (
 	MethodInitialize = "initialize"
 	MethodEvent      = "event"
 	MethodToolCall   = "tool.call"
+	MethodGuard      = "guard"
 	MethodHealth     = "health"
 	MethodShutdown   = "shutdown"
 	MethodCancel     = "cancel"
@@ -92,6 +93,8 @@ type InitializeResult struct {
 	Version  string `json:"version" jsonschema:"as in plugin.toml"`
 	Category string `json:"category" jsonschema:"as in plugin.toml"`
 	Tools    []Tool `json:"tools,omitempty" jsonschema:"for category tool"`
+	// Guards are those of the permissions, in any order.
+	Guards []string `json:"guards,omitempty" jsonschema:"the points at which it guards, as permissions.guards of plugin.toml has them"`
 }
 
 // Tool describes a tool.
@@ -148,6 +151,34 @@ type Block struct {
 	Text     string          `json:"text,omitempty" jsonschema:"for kind text"`
 	Markdown string          `json:"markdown,omitempty" jsonschema:"for kind markdown"`
 	Data     json.RawMessage `json:"data,omitempty" jsonschema:"for kind json"`
+}
+
+// GuardParams are the params of guard.
+type GuardParams struct {
+	Point      string       `json:"point" jsonschema:"pre_tool or prompt"`
+	SessionID  string       `json:"session_id"`
+	Call       *GuardedCall `json:"call,omitempty" jsonschema:"for pre_tool"`
+	Prompt     string       `json:"prompt,omitempty" jsonschema:"for prompt: the messages of the user that the model is about to get"`
+	DeadlineMS int64        `json:"deadline_ms" jsonschema:"time until the kernel gives up, and denies, in milliseconds"`
+}
+
+// GuardedCall is a call of a tool that a guard is asked about.
+type GuardedCall struct {
+	CallID    string          `json:"call_id"`
+	TurnID    string          `json:"turn_id,omitempty" jsonschema:"absent if no agent of yaya's calls"`
+	Name      string          `json:"name"`
+	Server    string          `json:"server,omitempty" jsonschema:"the MCP server whose tool it is"`
+	Kind      string          `json:"kind" jsonschema:"read, write, exec or network"`
+	Origin    string          `json:"origin" jsonschema:"who calls: loop (an agent), mcp, cli, api"`
+	Principal string          `json:"principal,omitempty" jsonschema:"the caller"`
+	Args      json.RawMessage `json:"args" jsonschema:"an object that fits the input schema; known secrets are concealed"`
+	Shown     json.RawMessage `json:"shown,omitempty" jsonschema:"the call as a person sees it who is asked, for commands and changes of files"`
+}
+
+// GuardResult is the result of guard.
+type GuardResult struct {
+	Decision string `json:"decision" jsonschema:"allow (no objection; it lifts nothing), ask (a person has to approve) or deny"`
+	Reason   string `json:"reason,omitempty" jsonschema:"for the model and for people, at most 500 characters"`
 }
 
 // CancelParams are the params of cancel.
@@ -211,6 +242,7 @@ var Messages = map[string]any{
 	"initialize.params": InitializeParams{}, "initialize.result": InitializeResult{},
 	"event.params": EventParams{}, "event.result": Nothing{},
 	"tool.call.params": CallParams{}, "tool.call.result": CallResult{},
+	"guard.params": GuardParams{}, "guard.result": GuardResult{},
 	"health.params": Nothing{}, "health.result": HealthResult{},
 	"shutdown.params": Nothing{}, "shutdown.result": Nothing{},
 	"cancel.params": CancelParams{},

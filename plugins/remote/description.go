@@ -55,6 +55,8 @@ type Permissions struct {
 	Env       []string `toml:"env" json:"env"`
 	Secrets   []string `toml:"secrets" json:"secrets"` // fields of its settings
 	Approvals bool     `toml:"approvals" json:"approvals"`
+	// Guards are points of [plugin.GuardPoints] at which it sees what goes on, and can deny it.
+	Guards []string `toml:"guards" json:"guards"`
 }
 
 // ReadDescription reads the plugin.toml of a folder.
@@ -99,7 +101,7 @@ func ParseDescription(data []byte) (Description, error) {
 func (d Description) Manifest() plugin.Manifest {
 	m := plugin.Manifest{
 		Name: d.Name, Version: d.Version, Category: plugin.Category(d.Category), Requires: d.Requires,
-		AdapterID: d.AdapterID, ProviderID: d.ProviderID, StrategyID: d.StrategyID, MemoryKind: d.MemoryKind,
+		AdapterID: d.AdapterID, ProviderID: d.ProviderID, StrategyID: d.StrategyID, MemoryKind: d.MemoryKind, Guards: d.Permissions.Guards,
 	}
 	if d.Config != nil {
 		m.ConfigSchema, _ = json.Marshal(d.Config) // checked
@@ -225,6 +227,12 @@ func (p Permissions) Lines() []string {
 	add("gets the secrets in its settings", p.Secrets)
 	if p.Approvals {
 		out = append(out, "answers approval requests for you")
+	}
+	if slices.Contains(p.Guards, plugin.GuardTool) {
+		out = append(out, "guards calls of tools: it sees each with its arguments, can deny it or have you asked, and while it does not work, all calls are denied")
+	}
+	if slices.Contains(p.Guards, plugin.GuardPrompt) {
+		out = append(out, "guards your messages: it sees each before the model does, can deny it, and while it does not work, all are denied")
 	}
 	if len(out) == 0 {
 		out = append(out, "none: it reads its own folder, and writes its state folder")

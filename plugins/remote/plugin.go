@@ -43,8 +43,8 @@ type Config struct {
 // Current holds the loaded one among the plugins of one name. The zero value holds none.
 type Current struct{ p atomic.Pointer[Plugin] }
 
-// Plugin is a plugin out of process; it implements [plugin.Plugin] and
-// [plugin.HealthChecker].
+// Plugin is a plugin out of process; it implements [plugin.Plugin],
+// [plugin.HealthChecker] and [plugin.Guard].
 type Plugin struct {
 	cfg    Config
 	calls  chan struct{} // tool calls that may run

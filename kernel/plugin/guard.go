@@ -1,0 +1,395 @@
+package plugin
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/yaya-ai/yaya/internal/cut"
+	"github.com/yaya-ai/yaya/kernel/tool"
+)
+
+// Points at which a plugin can guard.
+const (
+	// GuardTool is before a tool is called, whoever calls it.
+	GuardTool = "pre_tool"
+	// GuardPrompt is before messages of the user reach the model.
+	GuardPrompt = "prompt"
+)
+
+// GuardPoints returns all points at which a plugin can guard.
+func GuardPoints() []string { return []string{GuardTool, GuardPrompt} }
+
+// CheckGuards returns an error if guards are not points at which a plugin can guard, each
+// named once.
+func CheckGuards(guards []string) error {
+	for i, point := range guards {
+		switch {
+		case !slices.Contains(GuardPoints(), point):
+			return fmt.Errorf("guards: %.40q is none of %s", point, strings.Join(GuardPoints(), ", "))
+		case slices.Contains(guards[:i], point):
+			return fmt.Errorf("guards: %s is there twice", point)
+		}
+	}
+	return nil
+}
+
+const (
+	guardsFile = "guards.json" // in the plugin's directory: the points that it guards
+	maxGuards  = 4 << 10       // bytes of the file
+	maxGuarded = 4 << 20       // bytes of arguments or of messages that a guard is asked about
+	maxReason  = 500           // characters
+	// defaultGuardTime is how long a guard has for an answer, without a setting.
+	defaultGuardTime = 10 * time.Second
+)
+
+// ErrGuardTime is the cause of a context that ended because a guard has not answered within
+// plugins.guard_timeout. A caller who has gone is another cause, and no failure of the guard.
+var ErrGuardTime = errors.New("it has not answered in time")
+
+// Question is what a guard is asked about.
+type Question struct {
+	Point   string
+	Session string
+	// Call and Def are the call and its tool, for [GuardTool]; secrets in the arguments are
+	// concealed.
+	Call tool.Call
+	Def  tool.Definition
+	// Prompt is the text of the messages, for [GuardPrompt].
+	Prompt string
+}
+
+// Guard is implemented by plugins whose manifest names guards.
+type Guard interface {
+	// Decide answers a question. [tool.Allow] means no objection: it lifts nothing. An error
+	// denies; the plugin counts it by [Speaker.Report] if it is a failure of its own. Decide
+	// obeys ctx, and can run several times at once.
+	Decide(ctx context.Context, q Question) (tool.Verdict, error)
+}
+
+// Denial is a denial by a guard, for the audit.
+type Denial struct {
+	Plugin, Point, Session, Tool, Principal, Reason string
+}
+
+// ErrDenied is returned by [Registry.Admit] when a guard denies.
+var ErrDenied = errors.New("denied")
+
+// guards are the names of the plugins that guard, by point, in the order in which they were
+// first declared. It is not changed once it is published.
+type guards map[string][]string
+
+// Expect has plugins that have guarded when they were last loaded guard already, before they
+// are loaded again: calls that come first are denied. Those that are switched off guard nothing.
+func (r *Registry) Expect() error {
+	all, err := fs.ReadDir(r.cfg.State.FS(), ".")
+	if err != nil {
+		return fmt.Errorf("which plugins guard: %w", err)
+	}
+	for _, d := range all {
+		if d.IsDir() && namePattern().MatchString(d.Name()) {
+			r.setGuards(d.Name(), r.recorded(d.Name()))
+		}
+	}
+	return nil
+}
+
+// Missing returns the plugins that guard, and are neither loaded nor listed: their files are
+// damaged. They deny until somebody installs or removes them, or switches them off.
+func (r *Registry) Missing() (out []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, point := range GuardPoints() {
+		for _, name := range r.at(point) {
+			if r.byName[name] == nil && !slices.Contains(out, name) {
+				out = append(out, name)
+			}
+		}
+	}
+	return out
+}
+
+// setGuards publishes what a plugin guards.
+func (r *Registry) setGuards(name string, points []string) {
+	r.guarding.Lock()
+	defer r.guarding.Unlock()
+	next := guards{}
+	if was := r.guards.Load(); was != nil {
+		for point, names := range *was {
+			next[point] = slices.Clone(names)
+		}
+	}
+	for _, point := range GuardPoints() {
+		at := slices.Index(next[point], name)
+		switch wanted := slices.Contains(points, point); {
+		case wanted && at < 0:
+			next[point] = append(next[point], name)
+		case !wanted && at >= 0:
+			next[point] = slices.Delete(next[point], at, at+1)
+		}
+		if len(next[point]) == 0 {
+			delete(next, point)
+		}
+	}
+	if len(next) == 0 {
+		r.guards.Store(nil)
+		return
+	}
+	r.guards.Store(&next)
+}
+
+// at returns the plugins that guard a point.
+func (r *Registry) at(point string) []string {
+	all := r.guards.Load()
+	if all == nil {
+		return nil
+	}
+	return (*all)[point]
+}
+
+// Guards returns the points that a plugin guards, even if it is not loaded.
+func (r *Registry) Guards(name string) (out []string) {
+	for _, point := range GuardPoints() {
+		if slices.Contains(r.at(point), name) {
+			out = append(out, point)
+		}
+	}
+	return out
+}
+
+// recorded returns the points that a plugin has guarded when it was last loaded. All of them
+// if that cannot be read: nobody can say that it guarded nothing.
+func (r *Registry) recorded(name string) []string {
+	at := path.Join(name, guardsFile)
+	info, err := r.cfg.State.Lstat(at)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	var raw []byte
+	if err == nil && (!info.Mode().IsRegular() || info.Size() > maxGuards) {
+		err = errors.New("it is not a small file")
+	}
+	if err == nil {
+		raw, err = r.cfg.State.ReadFile(at)
+	}
+	var points []string
+	if err == nil {
+		err = json.Unmarshal(raw, &points)
+	}
+	if err != nil {
+		r.cfg.Log.Error().Err(err).Str("plugin", name).Msg("what a plugin guards cannot be read: until it is loaded, it counts as guarding everything")
+		return GuardPoints()
+	}
+	return points
+}
+
+// record writes down what a plugin guards, for the time before it is loaded again.
+func (r *Registry) record(name string, points []string) error {
+	if slices.Equal(r.recorded(name), points) {
+		return nil
+	}
+	at := path.Join(name, guardsFile)
+	if len(points) == 0 {
+		if err := r.cfg.State.Remove(at); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	}
+	raw, err := json.Marshal(points)
+	if err != nil {
+		return err
+	}
+	if err := r.cfg.State.MkdirAll(name, 0o700); err != nil {
+		return err
+	}
+	return r.cfg.State.WriteFile(at, raw, 0o600)
+}
+
+// beginGuard has a plugin that is about to be loaded guard what it says, and what it has
+// guarded before: its files may have been changed, and then it is not loaded.
+func (r *Registry) beginGuard(m Manifest) error {
+	was := r.recorded(m.Name)
+	all := slices.Clone(was)
+	for _, point := range m.Guards {
+		if !slices.Contains(all, point) {
+			all = append(all, point)
+		}
+	}
+	r.setGuards(m.Name, all)
+	if len(all) == len(was) {
+		return nil
+	}
+	return r.record(m.Name, all)
+}
+
+// settleGuard has a plugin that is loaded guard what it says, and nothing else.
+func (r *Registry) settleGuard(m Manifest) {
+	r.setGuards(m.Name, m.Guards)
+	if err := r.record(m.Name, m.Guards); err != nil { // it has guarded more, and does so until it is loaded again
+		r.cfg.Log.Error().Err(err).Str("plugin", m.Name).Msg("what a plugin guards could not be written down")
+	}
+}
+
+// endGuard has a plugin guard nothing: a person has removed it.
+func (r *Registry) endGuard(name string) error {
+	r.setGuards(name, nil)
+	if err := r.record(name, nil); err != nil {
+		return fmt.Errorf("plugin %s: it goes on to guard from the next start on: %w", name, err)
+	}
+	return nil
+}
+
+// Wants implements [tool.Selective].
+func (r *Registry) Wants(tool.Origin) bool { return len(r.at(GuardTool)) > 0 }
+
+// PreToolCall implements [tool.Hook]: it asks the plugins that guard calls of tools.
+func (r *Registry) PreToolCall(ctx context.Context, call tool.Call, def tool.Definition) (tool.Verdict, error) {
+	names := r.at(GuardTool)
+	if len(names) == 0 || def.Name == tool.TrustQuestion || def.Name == tool.HostQuestion { // those are not about a tool
+		return tool.Verdict{}, nil
+	}
+	q := Question{Point: GuardTool, Session: call.SessionID, Call: call, Def: def}
+	q.Call.Args = r.cfg.Secrets.ConcealJSON(slices.Clone(call.Args))
+	d := Denial{Point: GuardTool, Session: call.SessionID, Tool: def.Identity.String(), Principal: call.Caller.Principal}
+	return r.consult(ctx, names, q, d), nil
+}
+
+// Admit asks the plugins that guard messages of the user. Its error wraps [ErrDenied].
+func (r *Registry) Admit(ctx context.Context, session, prompt string) error {
+	names := r.at(GuardPrompt)
+	if len(names) == 0 || prompt == "" || strings.Contains(session, "::agent::") { // a sub-agent is prompted by an agent
+		return nil
+	}
+	q := Question{Point: GuardPrompt, Session: session, Prompt: r.cfg.Secrets.ConcealString(prompt)}
+	v := r.consult(ctx, names, q, Denial{Point: GuardPrompt, Session: session})
+	if v.Decision == tool.Ask || v.Decision == tool.Deny { // nobody is asked about a message
+		return fmt.Errorf("%w: %s", ErrDenied, v.Reason)
+	}
+	return nil
+}
+
+// consult asks guards, all at once, and returns the strictest verdict; among equals, that of
+// the first.
+func (r *Registry) consult(ctx context.Context, names []string, q Question, d Denial) tool.Verdict {
+	verdicts := make([]tool.Verdict, len(names))
+	if len(names) == 1 {
+		verdicts[0] = r.decide(ctx, names[0], q)
+	} else {
+		var wg sync.WaitGroup
+		for i, name := range names {
+			wg.Go(func() { verdicts[i] = r.decide(ctx, name, q) })
+		}
+		wg.Wait()
+	}
+	out := tool.Verdict{}
+	for i, v := range verdicts {
+		if v.Decision > out.Decision {
+			out, d.Plugin = v, names[i]
+		}
+	}
+	refused := out.Decision == tool.Deny || q.Point == GuardPrompt && out.Decision == tool.Ask
+	if refused && ctx.Err() == nil { // otherwise nobody decided
+		d.Reason = out.Reason
+		r.denied(d)
+	}
+	return out
+}
+
+func (r *Registry) denied(d Denial) {
+	r.cfg.Log.Warn().Str("plugin", d.Plugin).Str("session", d.Session).Str("tool", d.Tool).Msg("a guard denies: " + d.Reason)
+	if r.cfg.Denied == nil {
+		return
+	}
+	if err := r.cfg.Denied(d); err != nil {
+		r.cfg.Log.Error().Err(err).Str("plugin", d.Plugin).Msg("the denial of a guard is not in the audit")
+	}
+}
+
+// guarded says what a point is about.
+var guarded = map[string]string{GuardTool: "calls of tools", GuardPrompt: "messages to the model"}
+
+// decide asks one guard. Whatever is not an answer denies.
+func (r *Registry) decide(ctx context.Context, name string, q Question) tool.Verdict {
+	deny := func(format string, args ...any) tool.Verdict {
+		text := fmt.Sprintf("plugin %s guards %s, and ", name, guarded[q.Point]) + fmt.Sprintf(format, args...)
+		return tool.Verdict{Decision: tool.Deny, Reason: r.reason(text)}
+	}
+	g, c, why, off := r.guardOf(name)
+	switch {
+	case off:
+		return tool.Verdict{}
+	case g == nil:
+		return deny("%s", why)
+	case len(q.Call.Args) > maxGuarded || len(q.Prompt) > maxGuarded:
+		return deny("is not asked about more than %d MiB", maxGuarded>>20)
+	}
+	limit := cmp.Or(r.cfg.Config.Duration("plugins.guard_timeout"), defaultGuardTime)
+	asked, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w: %v", ErrGuardTime, limit))
+	defer cancel()
+	v, err := answerOf(asked, g, q)
+	if err != nil && ctx.Err() != nil {
+		return deny("the caller has gone before it answered")
+	}
+	if err != nil {
+		c.log.Warn().Err(err).Str("session", q.Session).Msg("a guard failed, and denies")
+		return deny("it has failed: %v", err)
+	}
+	said := "plugin " + name
+	if v.Reason != "" {
+		said += ": " + v.Reason
+	}
+	switch v.Decision {
+	case tool.Abstain, tool.Allow: // no objection: rules and people decide
+		return tool.Verdict{}
+	case tool.Ask, tool.Deny:
+		return tool.Verdict{Decision: v.Decision, Reason: r.reason(said)}
+	}
+	return deny("its answer %d is none", v.Decision)
+}
+
+// reason returns a text that a person and a model can read.
+func (r *Registry) reason(text string) string {
+	return r.cfg.Secrets.ConcealString(cut.Line(strings.ToValidUTF8(text, "�"), maxReason))
+}
+
+// answerOf calls a guard. Its panic is an error.
+func answerOf(ctx context.Context, g Guard, q Question) (v tool.Verdict, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	return g.Decide(ctx, q)
+}
+
+// guardOf returns the guard that a plugin is now. Without one, why says so, unless the plugin
+// is switched off, and guards nothing.
+func (r *Registry) guardOf(name string) (g Guard, c *pluginContext, why string, off bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	l := r.byName[name]
+	status, failure := Unloaded, ""
+	if l != nil {
+		status, failure = l.status, l.failure
+	}
+	switch {
+	case status == Loaded:
+		if g, ok := l.plugin.(Guard); ok {
+			return g, l.ctx, "", false
+		}
+		return nil, nil, "it cannot be asked", false
+	case l != nil && l.off, !r.enabled(name):
+		return nil, nil, "", true
+	case status == Failed:
+		return nil, nil, fmt.Sprintf("it is not running: %s; yaya plugin reload %s starts it again", failure, name), false
+	}
+	return nil, nil, "it is being started", false
+}
