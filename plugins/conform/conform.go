@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -64,6 +65,7 @@ var checks = []check{
 	{"ignores unknown notifications, and a cancel of nothing", (*runner).notifications},
 	{"answers requests that come together", (*runner).together},
 	{"refuses a tool that it does not have", (*runner).unknownTool},
+	{"decides as a guard, where it guards, and nowhere else", (*runner).guards},
 	{"reads a message of 4 MiB", (*runner).large},
 	{"answers shutdown, and exits", (*runner).shutdown},
 	{"exits when its standard input ends", (*runner).endOfInput},
@@ -343,6 +345,33 @@ func (r *runner) unknownTool() error {
 	var res remote.CallResult
 	if err := json.Unmarshal(m.Result, &res); err != nil || res.OK {
 		return errors.Join(fmt.Errorf("got the result %.200s, want an error, or ok: false", m.Result), err)
+	}
+	return nil
+}
+
+// guards asks the plugin about a call and a message. Whatever it decides: a decision is one, and
+// a point that it does not guard gets an error.
+func (r *runner) guards() error {
+	for _, point := range append(plugin.GuardPoints(), "x_no_such_point") {
+		params := remote.GuardParams{Point: point, SessionID: "s", DeadlineMS: answerTime.Milliseconds()}
+		if point == plugin.GuardTool {
+			params.Call = &remote.GuardedCall{CallID: "c", Name: "no_such_tool", Kind: "read", Origin: "loop", Principal: "agent:test", Args: json.RawMessage("{}")}
+		} else {
+			params.Prompt = "hello"
+		}
+		if !slices.Contains(r.d.Permissions.Guards, point) {
+			if err := r.refuses("guard", params, 0); err != nil {
+				return fmt.Errorf("point %s: %w", point, err)
+			}
+			continue
+		}
+		raw, err := r.ask("guard", params, answerTime)
+		if err == nil {
+			_, err = remote.VerdictOf(raw)
+		}
+		if err != nil {
+			return fmt.Errorf("point %s: %w", point, err)
+		}
 	}
 	return nil
 }

@@ -39,6 +39,18 @@ func program(fault string) int {
 	p := yaya.Plugin{Name: "subject", Version: version, Category: "tool", Tools: []yaya.Tool{
 		yaya.NewTool("hello", "Says hello.", func(context.Context, *yaya.Call, struct{}) (yaya.Result, error) { return yaya.Text("hello"), nil }),
 	}}
+	if strings.HasPrefix(fault, "guard") {
+		p.GuardTool = func(ctx context.Context, _ *yaya.Host, c yaya.GuardedCall) (yaya.Verdict, error) {
+			switch fault {
+			case "guard-nothing":
+				return yaya.Verdict{}, nil
+			case "guard-late":
+				<-ctx.Done()
+				return yaya.Allow(), nil
+			}
+			return yaya.Deny("no " + c.Name), nil
+		}
+	}
 	if fault == "health" {
 		p.Health = func(context.Context) yaya.Health { return yaya.Health{Status: "fine"} }
 	}
@@ -52,6 +64,7 @@ func program(fault string) int {
 func TestRun(t *testing.T) {
 	for fault, want := range map[string]string{
 		"none": "", "prints": "not a message", "version": "2.0.0", "health": `got the status "fine"`, "stays": "runs on",
+		"guard": "", "guard-nothing": `its decision "" is none of`, "guard-late": "point pre_tool: no answer within 5s", "guard-not-said": "it guards [\"pre_tool\"], and permissions.guards of its plugin.toml says []",
 	} {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
@@ -66,7 +79,11 @@ func TestRun(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(dir, programName), self, 0o700); err != nil { //nolint:gosec // a program
 				t.Fatal(err)
 			}
-			d, err := remote.ParseDescription(fmt.Appendf(nil, "name = \"subject\"\nversion = \"1.0.0\"\ncategory = \"tool\"\nrun = [\"./%s\", %q]\n", programName, fault))
+			guards := ""
+			if strings.HasPrefix(fault, "guard") && fault != "guard-not-said" {
+				guards = `"pre_tool"`
+			}
+			d, err := remote.ParseDescription(fmt.Appendf(nil, "name = \"subject\"\nversion = \"1.0.0\"\ncategory = \"tool\"\nrun = [\"./%s\", %q]\npermissions.guards = [%s]\n", programName, fault, guards))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -55,6 +55,11 @@ func (p *Plugin) consulted(ctx context.Context, q plugin.Question) (v tool.Verdi
 	if err != nil {
 		return v, err
 	}
+	return VerdictOf(raw)
+}
+
+// VerdictOf reads the result of guard.
+func VerdictOf(raw json.RawMessage) (v tool.Verdict, err error) {
 	var told GuardResult
 	if err := json.Unmarshal(raw, &told); err != nil {
 		return v, fmt.Errorf("its answer: %w", err)

@@ -42,7 +42,11 @@ func TestMain(m *testing.M) {
 
 // program is a plugin. The categories behave, by the SDK; everything else does not.
 func program(mode string) int {
-	if bad := misbehave[mode]; bad != nil {
+	bad := misbehave[mode]
+	if bad == nil {
+		bad = badGuards[mode]
+	}
+	if bad != nil {
 		bad(&rogue{in: bufio.NewScanner(os.Stdin)})
 		return 0
 	}
@@ -50,6 +54,9 @@ func program(mode string) int {
 	p.Health = func(context.Context) yaya.Health { return yaya.Health{Status: "ok", Summary: "well"} }
 	if mode == "tool" {
 		p.Tools = tools()
+	}
+	if mode == "skill" && os.Getenv("GUARDS") != "" {
+		p.GuardTool, p.GuardPrompt = guardTool, guardPrompt
 	}
 	if err := yaya.Serve(p, os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -322,6 +329,7 @@ func (w *world) call(ctx context.Context, name, args string, progress func(tool.
 	w.t.Helper()
 	d := tool.NewDispatcher(tool.DispatcherConfig{Registry: w.tools})
 	defer func() { _ = d.Close(context.Background()) }()
+	d.AddHook(w.Registry)
 	return d.Call(ctx, w.tools.Snapshot(), tool.Call{ID: "c1", Name: name, Args: json.RawMessage(args), SessionID: "s1", Origin: tool.OriginCLI, Caller: tool.Caller{Principal: "owner"}, Progress: progress})
 }
 

@@ -20,6 +20,12 @@ type Plugin struct {
 	// OnEvent handles one event that plugin.toml subscribes to. An error counts as a failure
 	// of the plugin. Optional.
 	OnEvent func(ctx context.Context, h *Host, ev Event) error
+	// GuardTool decides about a call of a tool before it runs, whoever makes it, and
+	// GuardPrompt about messages of the user before the model gets them. permissions.guards
+	// of plugin.toml names pre_tool and prompt, for those that are set and no others. An error
+	// denies, and counts as a failure of the plugin.
+	GuardTool   func(ctx context.Context, h *Host, c GuardedCall) (Verdict, error)
+	GuardPrompt func(ctx context.Context, h *Host, p GuardedPrompt) (Verdict, error)
 	// Health reports how the plugin is. Optional.
 	Health func(ctx context.Context) Health
 	// OnShutdown is called before the plugin ends. Optional.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -136,4 +137,38 @@ func TestHost(t *testing.T) {
 	k.wants(`"method":"emit"`, `"id":2`)
 	k.send(`{"jsonrpc":"2.0","id":2,"error":{"code":-32001,"message":"no"}}`)
 	k.wants(`"id":1`, `"result":{}`)
+}
+
+// PL-07: guards answer, their errors and panics are errors, and a point that is not guarded is refused.
+func TestGuards(t *testing.T) {
+	k := serve(t, Plugin{Name: "sentry", Version: "1.0.0", Category: "skill", GuardTool: func(_ context.Context, _ *Host, c GuardedCall) (Verdict, error) {
+		switch string(c.Args) {
+		case `{"do":"fail"}`:
+			return Allow(), errors.New("no disk")
+		case `{"do":"panic"}`:
+			panic("boom")
+		case `{"do":"ask"}`:
+			return Ask("look at " + c.Name + " of " + c.Principal + " in " + c.SessionID), nil
+		}
+		return Allow(), nil
+	}})
+	k.send(hello)
+	k.wants(`"id":1`, `"guards":["pre_tool"]`)
+	for i, c := range []struct{ params, want string }{
+		{`"point":"pre_tool","session_id":"s","call":{"name":"shell","principal":"agent:x","args":{}}`, `"result":{"decision":"allow"}`},
+		{`"point":"pre_tool","session_id":"s","call":{"name":"shell","principal":"agent:x","args":{"do":"ask"}}`, `"result":{"decision":"ask","reason":"look at shell of agent:x in s"}`},
+		{`"point":"pre_tool","call":{"args":{"do":"fail"}}`, `"message":"no disk"`},
+		{`"point":"pre_tool","call":{"args":{"do":"panic"}}`, "panic: boom"},
+		{`"point":"prompt","prompt":"hi"`, `"code":-32602`},
+		{`"point":"later"`, `"code":-32602`},
+		{`"point":7`, `"code":-32602`},
+	} {
+		k.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"guard","params":{%s}}`, i+2, c.params))
+		k.wants(fmt.Sprintf(`"id":%d`, i+2), c.want)
+	}
+	prompts := serve(t, Plugin{Name: "sentry", Version: "1.0.0", Category: "skill", GuardPrompt: func(_ context.Context, _ *Host, p GuardedPrompt) (Verdict, error) {
+		return Deny("no " + p.Text), nil
+	}})
+	prompts.send(`{"jsonrpc":"2.0","id":1,"method":"guard","params":{"point":"prompt","session_id":"s","prompt":"passwords","deadline_ms":1000}}`)
+	prompts.wants(`"result":{"decision":"deny","reason":"no passwords"}`)
 }

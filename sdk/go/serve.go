@@ -173,6 +173,8 @@ func (c *conn) handle(ctx context.Context, m *incoming) (result any, err error) 
 		return nothing, c.p.OnEvent(ctx, c.host, p.Event)
 	case "tool.call":
 		return c.runTool(ctx, m)
+	case "guard":
+		return c.guard(ctx, m.Params)
 	case "health":
 		if c.p.Health != nil {
 			return c.p.Health(ctx), nil
@@ -235,5 +237,9 @@ func (c *conn) initialize(ctx context.Context, params json.RawMessage) (any, err
 			return nil, err
 		}
 	}
-	return map[string]any{"abi": ABI, "name": c.p.Name, "version": c.p.Version, "category": c.p.Category, "tools": append([]Tool{}, c.p.Tools...)}, nil
+	out := map[string]any{"abi": ABI, "name": c.p.Name, "version": c.p.Version, "category": c.p.Category, "tools": append([]Tool{}, c.p.Tools...)}
+	if guards := c.p.guards(); len(guards) > 0 {
+		out["guards"] = guards
+	}
+	return out, nil
 }

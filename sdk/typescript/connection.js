@@ -1,6 +1,6 @@
 // The protocol: messages in both directions, and the requests that run.
 
-import { Call, ConnectionClosed, Event, Result, ToolError, YayaError, described, encode } from "./types.js";
+import { Call, ConnectionClosed, Event, GuardedCall, GuardedPrompt, Result, ToolError, Verdict, YayaError, described, encode } from "./types.js";
 
 export const ABI = 1;
 const maxLine = 8 << 20; // bytes of a line that yaya reads
@@ -108,6 +108,9 @@ export class Connection {
         return this.#event(params, ending);
       case "tool.call":
         return this.#tool(id, params, ending);
+      case "guard":
+        if (this.#plugin.guards.size > 0) return this.#guard(params, ending);
+        break;
       case "health":
         if (this.#plugin.checked) return this.#plugin.check();
         break;
@@ -127,7 +130,7 @@ export class Connection {
     await plugin.started?.();
     this.#greeted = true;
     const tools = [...plugin.tools.values()].map((tool) => tool.description);
-    return { abi: ABI, name: plugin.name, version: plugin.version, category: plugin.category, ...(tools.length > 0 && { tools }) };
+    return { abi: ABI, name: plugin.name, version: plugin.version, category: plugin.category, ...(tools.length > 0 && { tools }), ...(plugin.guards.size > 0 && { guards: [...plugin.guards.keys()] }) };
   }
 
   async #event(params, ending) {
@@ -150,6 +153,15 @@ export class Connection {
       console.error(err);
       return Result.fail(described(err), "internal");
     }
+  }
+
+  async #guard(params, ending) {
+    const decide = this.#plugin.guards.get(params.point);
+    if (!decide) throw new YayaError(invalidParams, `it does not guard ${params.point}`);
+    const question = params.point === "pre_tool" ? new GuardedCall(params) : new GuardedPrompt(params);
+    const verdict = await within(params.deadline_ms, ending, () => decide(question, ending.signal));
+    if (!(verdict instanceof Verdict)) throw new TypeError(`the guard of ${params.point} did not return a Verdict`);
+    return verdict;
   }
 
   /** Lets the plugin save its state, once. */

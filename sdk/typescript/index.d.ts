@@ -112,6 +112,43 @@ export class Event<P = any> {
   reply(kind: string, payload: Record<string, unknown>): Promise<void>;
 }
 
+/** A call of a tool that a guard is asked about. */
+export class GuardedCall {
+  readonly callId: string;
+  /** Empty if no agent of yaya's calls. */
+  readonly turnId: string;
+  readonly name: string;
+  /** The MCP server whose tool it is, or empty. */
+  readonly server: string;
+  readonly kind: "read" | "write" | "exec" | "network";
+  /** Who calls: loop (an agent), mcp, cli or api. */
+  readonly origin: string;
+  readonly principal: string;
+  readonly args: Readonly<Record<string, any>>;
+  /** The call as a person sees it who is asked, if that is not args. */
+  readonly shown?: any;
+  readonly sessionId: string;
+}
+
+/** What the user has written since the model was last asked. */
+export class GuardedPrompt {
+  readonly text: string;
+  readonly sessionId: string;
+}
+
+/** The answer of a guard. */
+export class Verdict {
+  private constructor(decision: string, reason?: string);
+  readonly decision: "allow" | "ask" | "deny";
+  readonly reason?: string;
+  /** No objection. It lifts nothing: rules and people decide. */
+  static allow(): Verdict;
+  /** A person has to approve the call. A message is then denied. */
+  static ask(reason: string): Verdict;
+  /** The call does not run, or the model does not get the message. */
+  static deny(reason: string): Verdict;
+}
+
 export interface Health {
   status: Status;
   summary: string;
@@ -158,6 +195,14 @@ export class Plugin {
    * of the plugin; long work belongs in spawn.
    */
   on<P = any>(kind: string, handler: (event: Event<P>, signal: AbortSignal) => unknown): void;
+  /**
+   * Guards calls of tools, whoever makes them, before they run. permissions.guards of plugin.toml
+   * names "pre_tool". An exception, and whatever is no Verdict, denies, and counts as a failure
+   * of the plugin.
+   */
+  guardTool(decide: (call: GuardedCall, signal: AbortSignal) => Maybe<Verdict>): void;
+  /** Guards the user's messages before the model gets them; permissions.guards names "prompt". */
+  guardPrompt(decide: (prompt: GuardedPrompt, signal: AbortSignal) => Maybe<Verdict>): void;
   /** Runs before everything else, within ten seconds. */
   onStart(run: () => unknown): void;
   /** Reports how the plugin is: a summary, or more. */

@@ -2,4 +2,4 @@
 // without dependencies or a build step; index.d.ts documents its types.
 
 export { Plugin } from "./plugin.js";
-export { Call, ConnectionClosed, Event, Result, ToolError, YayaError, codes } from "./types.js";
+export { Call, ConnectionClosed, Event, GuardedCall, GuardedPrompt, Result, ToolError, Verdict, YayaError, codes } from "./types.js";

@@ -15,6 +15,7 @@ export class Plugin {
   // For the connection.
   tools = new Map();
   handlers = new Map();
+  guards = new Map(); // by point
   started = undefined;
   checked = undefined;
   stopped = undefined;
@@ -45,6 +46,20 @@ export class Plugin {
   on(kind, handler) {
     if (this.handlers.has(kind)) throw new TypeError(`event ${kind}: there are two handlers`);
     this.handlers.set(kind, handler);
+  }
+
+  guardTool(decide) {
+    this.#guard("pre_tool", decide);
+  }
+
+  guardPrompt(decide) {
+    this.#guard("prompt", decide);
+  }
+
+  #guard(point, decide) {
+    if (this.guards.has(point)) throw new TypeError(`guard ${point}: there are two`);
+    if (typeof decide !== "function") throw new TypeError(`guard ${point}: its function is missing`);
+    this.guards.set(point, decide);
   }
 
   onStart(run) {

@@ -46,6 +46,10 @@ export class Harness {
   call(name: string, args?: Record<string, unknown>, options?: { sessionId?: string; timeoutMs?: number; signal?: AbortSignal }): Promise<any>;
   /** Delivers an event, waits until it is handled, and returns its id. */
   event(kind: string, payload: unknown, options?: { sessionId?: string; timeoutMs?: number }): Promise<string>;
+  /** Asks the guard of calls about one, and returns its answer as the protocol has it. */
+  guardTool(name: string, args?: Record<string, unknown>, options?: { sessionId?: string; timeoutMs?: number; kind?: string; server?: string; principal?: string }): Promise<any>;
+  /** Asks the guard of messages about one. */
+  guardPrompt(text: string, options?: { sessionId?: string; timeoutMs?: number }): Promise<any>;
   /** Waits for an event of a kind, forgets it and returns its payload. */
   next(kind: string, options?: { timeoutMs?: number }): Promise<any>;
   /** Sends a line. */

@@ -112,6 +112,16 @@ export class Harness {
     return id;
   }
 
+  /** Asks a guard, and returns its answer as the protocol has it. */
+  guardTool(name, args = {}, { sessionId = "s1", timeoutMs = 10_000, ...more } = {}) {
+    const call = { call_id: "call_1", name, args, kind: "exec", origin: "loop", principal: "agent:react", ...more };
+    return this.ask("guard", { point: "pre_tool", session_id: sessionId, call, deadline_ms: timeoutMs }, { timeoutMs: timeoutMs + 1000 });
+  }
+
+  guardPrompt(prompt, { sessionId = "s1", timeoutMs = 10_000 } = {}) {
+    return this.ask("guard", { point: "prompt", session_id: sessionId, prompt, deadline_ms: timeoutMs }, { timeoutMs: timeoutMs + 1000 });
+  }
+
   next(kind, { timeoutMs = 10_000 } = {}) {
     return new Promise((resolve, reject) => {
       const look = () => {

@@ -101,6 +101,39 @@ export class Call {
   }
 }
 
+/** A call of a tool that a guard is asked about. */
+export class GuardedCall {
+  constructor({ session_id, call: { call_id, turn_id, name, server, kind, origin, principal, args, shown } = {} }) {
+    Object.assign(this, { callId: call_id, turnId: turn_id ?? "", name, server: server ?? "", kind, origin, principal: principal ?? "", args, shown, sessionId: session_id });
+  }
+}
+
+/** What the user has written since the model was last asked. */
+export class GuardedPrompt {
+  constructor({ session_id, prompt = "" }) {
+    Object.assign(this, { text: prompt, sessionId: session_id });
+  }
+}
+
+/** The answer of a guard. */
+export class Verdict {
+  constructor(decision, reason = undefined) {
+    Object.assign(this, { decision, reason });
+  }
+
+  static allow() {
+    return new Verdict("allow");
+  }
+
+  static ask(reason) {
+    return new Verdict("ask", reason);
+  }
+
+  static deny(reason) {
+    return new Verdict("deny", reason);
+  }
+}
+
 /** Returns a message as a line. A value that is not JSON throws a TypeError. */
 export function encode(message) {
   return JSON.stringify({ jsonrpc: "2.0", ...message }) + "\n";

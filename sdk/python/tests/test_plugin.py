@@ -8,7 +8,7 @@ import pathlib
 import threading
 import unittest
 
-from yaya_plugin import NO_ANSWER, REFUSED, Call, Check, ConnectionClosed, Event, Health, Plugin, Result, ToolError, YayaError
+from yaya_plugin import NO_ANSWER, REFUSED, Call, Check, ConnectionClosed, Event, GuardedCall, GuardedPrompt, Health, Plugin, Result, ToolError, Verdict, YayaError
 from yaya_plugin.testing import Harness
 
 
@@ -19,6 +19,54 @@ class Weather:
 
 def tool_plugin() -> Plugin:
     return Plugin("subject", "1.0.0", "tool")
+
+
+class TestGuards(unittest.IsolatedAsyncioTestCase):
+    async def test_guards(self) -> None:
+        plugin = Plugin("subject", "1.0.0", "skill")
+
+        @plugin.guard_tool
+        async def calls(call: GuardedCall) -> object:
+            what = call.args.get("do")
+            if what == "ask":
+                return Verdict.ask(f"{call.name} {call.kind} {call.principal} {call.session_id}")
+            if what == "forget":
+                return None
+            if what == "true":
+                return True
+            if what == "fail":
+                raise OSError("no disk")
+            return Verdict.allow()
+
+        async with Harness(plugin) as yaya:
+            self.assertEqual(yaya.manifest["guards"], ["pre_tool"])
+            self.assertEqual(await yaya.guard_tool("shell", {}), {"decision": "allow"})
+            self.assertEqual(await yaya.guard_tool("shell", {"do": "ask"}, new_member="x"), {"decision": "ask", "reason": "shell exec agent:react s1"})
+            for what, want in [("forget", "NoneType, not a Verdict"), ("true", "bool, not a Verdict"), ("fail", "no disk")]:
+                with self.assertRaisesRegex(YayaError, want):
+                    await yaya.guard_tool("shell", {"do": what})
+            with self.assertRaisesRegex(YayaError, "does not guard prompt"):
+                await yaya.guard_prompt("hi")
+        with self.assertRaisesRegex(ValueError, "there are two"):
+            plugin.guard_tool(calls)
+
+    async def test_messages(self) -> None:
+        plugin = Plugin("subject", "1.0.0", "skill")
+
+        @plugin.guard_prompt
+        def messages(prompt: GuardedPrompt) -> Verdict:
+            return Verdict.deny("no passwords") if "password" in prompt.text else Verdict.allow()
+
+        async with Harness(plugin) as yaya:
+            self.assertEqual(yaya.manifest["guards"], ["prompt"])
+            self.assertEqual(await yaya.guard_prompt("the password"), {"decision": "deny", "reason": "no passwords"})
+            self.assertEqual(await yaya.guard_prompt("hello"), {"decision": "allow"})
+
+    async def test_none(self) -> None:
+        async with Harness(Plugin("subject", "1.0.0", "skill")) as yaya:
+            self.assertNotIn("guards", yaya.manifest)
+            with self.assertRaisesRegex(YayaError, "unknown method guard"):
+                await yaya.guard_prompt("hi")
 
 
 class TestTools(unittest.IsolatedAsyncioTestCase):

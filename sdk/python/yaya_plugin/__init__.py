@@ -30,10 +30,13 @@ from .types import (
     Check,
     ConnectionClosed,
     Event,
+    GuardedCall,
+    GuardedPrompt,
     Health,
     Instance,
     Result,
     ToolError,
+    Verdict,
     YayaError,
 )
 
@@ -46,10 +49,13 @@ __all__ = [
     "Check",
     "ConnectionClosed",
     "Event",
+    "GuardedCall",
+    "GuardedPrompt",
     "Health",
     "Instance",
     "Plugin",
     "Result",
     "ToolError",
+    "Verdict",
     "YayaError",
 ]

@@ -8,7 +8,7 @@ import json
 import traceback
 from typing import TYPE_CHECKING, Any, Callable, Coroutine
 
-from .types import Call, ConnectionClosed, Result, ToolError, YayaError, encode, result_of
+from .types import Call, ConnectionClosed, GuardedCall, GuardedPrompt, Result, ToolError, Verdict, YayaError, encode, result_of
 
 if TYPE_CHECKING:
     from .plugin import Plugin
@@ -135,6 +135,8 @@ class Connection:
             return await self._event(params)
         if method == "tool.call":
             return (await self._tool(key, params)).message()
+        if method == "guard" and self.plugin.guards:
+            return (await self._guard(params)).message()
         if method == "health" and self.plugin.checked is not None:
             return dataclasses.asdict(await self.plugin.check())
         if method == "shutdown":
@@ -156,6 +158,8 @@ class Connection:
         out: dict[str, Any] = {"abi": ABI, "name": plugin.name, "version": plugin.version, "category": plugin.category}
         if plugin.tools:
             out["tools"] = [tool.message() for tool in plugin.tools.values()]
+        if plugin.guards:
+            out["guards"] = list(plugin.guards)
         return out
 
     async def _event(self, params: dict[str, Any]) -> dict[str, Any]:
@@ -181,6 +185,18 @@ class Connection:
             return Result.fail(described(err), "internal")
         finally:
             call.end()
+
+    async def _guard(self, params: dict[str, Any]) -> Verdict:
+        guard = self.plugin.guards.get(params.get("point", ""))
+        if guard is None:
+            raise YayaError(INVALID_PARAMS, f"it does not guard {params.get('point')}")
+        question: Any = GuardedPrompt(params.get("prompt", ""), params.get("session_id", ""))
+        if params["point"] == "pre_tool":
+            question = GuardedCall.of(params)
+        verdict = await within(params, self.plugin.invoke(guard, question))
+        if not isinstance(verdict, Verdict):
+            raise TypeError(f"the guard of {params['point']} returned a {type(verdict).__name__}, not a Verdict")
+        return verdict
 
     async def stop(self) -> None:
         """Lets the plugin save its state, once."""

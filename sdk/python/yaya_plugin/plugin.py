@@ -79,6 +79,7 @@ class Plugin:
         self.kernel_version = self.protocol = ""
         self.tools: dict[str, Tool] = {}
         self.handlers: dict[str, Callable[[Event], Any]] = {}
+        self.guards: dict[str, Callable[[Any], Any]] = {}  # by point
         self.started: Callable[[], Any] | None = None
         self.checked: Callable[[], Any] | None = None
         self.stopped: Callable[[], Any] | None = None
@@ -141,6 +142,26 @@ class Plugin:
             return function
 
         return register
+
+    def guard_tool(self, function: F) -> F:
+        """Makes a function the guard of calls of tools, whoever makes them: it gets a
+        GuardedCall before the tool runs, and returns a Verdict.
+
+        permissions.guards of plugin.toml names "pre_tool". An exception, and whatever is no
+        Verdict, denies, and counts as a failure of the plugin.
+        """
+        return self._guard("pre_tool", function)
+
+    def guard_prompt(self, function: F) -> F:
+        """Makes a function the guard of the user's messages: it gets a GuardedPrompt before the
+        model does, and returns a Verdict. permissions.guards of plugin.toml names "prompt"."""
+        return self._guard("prompt", function)
+
+    def _guard(self, point: str, function: F) -> F:
+        if point in self.guards:
+            raise ValueError(f"guard {point}: there are two")
+        self.guards[point] = function
+        return function
 
     def on_start(self, function: F) -> F:
         """Makes a function the one that runs before everything else, within ten seconds."""

@@ -128,6 +128,18 @@ class Harness:
         await self.ask("event", {"event": event, "deadline_ms": int(timeout * 1000)}, timeout + 1)
         return key
 
+    async def guard_tool(self, tool: str, args: dict[str, Any], *, kind: str = "exec", session_id: str = "s1", timeout: float = 10, **more: str) -> dict[str, Any]:
+        """Asks the guard of calls about one, and returns its answer as the protocol has it."""
+        call = {"call_id": "call_1", "name": tool, "args": args, "kind": kind, "origin": "loop", "principal": "agent:react", **more}
+        result: dict[str, Any] = await self.ask("guard", {"point": "pre_tool", "session_id": session_id, "call": call, "deadline_ms": int(timeout * 1000)}, timeout + 1)
+        return result
+
+    async def guard_prompt(self, text: str, *, session_id: str = "s1", timeout: float = 10) -> dict[str, Any]:
+        """Asks the guard of messages about one, and returns its answer."""
+        params = {"point": "prompt", "session_id": session_id, "prompt": text, "deadline_ms": int(timeout * 1000)}
+        result: dict[str, Any] = await self.ask("guard", params, timeout + 1)
+        return result
+
     async def next(self, kind: str, timeout: float = 10) -> Any:
         """Returns the payload of the first event of a kind that the plugin has emitted, waits
         for it, and forgets it."""

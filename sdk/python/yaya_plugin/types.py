@@ -164,6 +164,63 @@ class Call:
 
 
 @dataclasses.dataclass(frozen=True)
+class GuardedCall:
+    """A call of a tool that a guard is asked about."""
+
+    call_id: str
+    name: str
+    args: dict[str, Any]
+    kind: str = "exec"  # read, write, exec or network
+    server: str = ""  # the MCP server whose tool it is
+    origin: str = ""  # loop (an agent), mcp, cli or api
+    principal: str = ""  # the caller
+    session_id: str = ""
+    turn_id: str = ""  # empty if no agent of yaya's calls
+    shown: Any = None  # the call as a person sees it who is asked, if that is not args
+
+    @classmethod
+    def of(cls, params: dict[str, Any]) -> GuardedCall:
+        call = params.get("call") or {}
+        known = {f.name for f in dataclasses.fields(cls)}
+        return cls(**{**{k: v for k, v in call.items() if k in known}, "session_id": params.get("session_id", "")})
+
+
+@dataclasses.dataclass(frozen=True)
+class GuardedPrompt:
+    """What the user has written since the model was last asked."""
+
+    text: str
+    session_id: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    """The answer of a guard: `allow`, `ask` or `deny` makes one."""
+
+    decision: str
+    reason: str = ""  # for the model and the user
+
+    @classmethod
+    def allow(cls) -> Verdict:
+        """No objection. It lifts nothing: rules and people decide."""
+        return cls("allow")
+
+    @classmethod
+    def ask(cls, reason: str) -> Verdict:
+        """A person has to approve the call. A message is then denied."""
+        return cls("ask", reason)
+
+    @classmethod
+    def deny(cls, reason: str) -> Verdict:
+        """The call does not run, or the model does not get the message."""
+        return cls("deny", reason)
+
+    def message(self) -> dict[str, Any]:
+        """Returns the verdict as the protocol has it."""
+        return {"decision": self.decision, **({"reason": self.reason} if self.reason else {})}
+
+
+@dataclasses.dataclass(frozen=True)
 class Check:
     """One part of a health report."""
 

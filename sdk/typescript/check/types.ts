@@ -1,6 +1,6 @@
 // Checked by tsc, not run: the types of a tool's arguments follow from their schemas.
 
-import { Plugin, Result, ToolError, type Event } from "../index.js";
+import { Plugin, Result, ToolError, Verdict, type Event } from "../index.js";
 import { Harness } from "../testing.js";
 
 const plugin = new Plugin({ name: "subject", version: "1.0.0", category: "tool" });
@@ -25,5 +25,8 @@ plugin.tool("a", { description: "A.", kind: "run" }, () => "");
 // @ts-expect-error an argument that does not exist
 plugin.tool("b", { description: "B.", input: { a: { type: "string" } }, optional: ["b"] }, () => "");
 plugin.on("memory.query", (event: Event<{ query: string }>) => event.reply("memory.result", { hits: [], query: event.payload.query }));
+plugin.guardTool(({ name, args }) => (name === "shell" && args.command === "rm" ? Verdict.deny("by hand") : Verdict.allow()));
+// @ts-expect-error a guard that may forget its answer
+plugin.guardPrompt(({ text }) => (text ? Verdict.deny("no") : undefined));
 
 export const harness: Promise<Harness> = Harness.start(plugin, { config: {} });

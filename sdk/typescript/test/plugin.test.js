@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { ConnectionClosed, Plugin, Result, ToolError, YayaError, codes } from "../index.js";
+import { ConnectionClosed, Plugin, Result, ToolError, Verdict, YayaError, codes } from "../index.js";
 import { Connection } from "../connection.js";
 import { Harness } from "../testing.js";
 
@@ -35,6 +35,37 @@ test("results of tools", async () => {
     assert.deepEqual(await yaya.call("data"), { ok: true, display: [{ kind: "json", data: { celsius: 4.5 } }], structured: { celsius: 4.5 } });
     assert.deepEqual(await yaya.call("own", { a: 1 }), { ok: true, brief: "s1", display: [{ kind: "json", data: { a: 1 } }] });
     assert.deepEqual(await yaya.call("nothing"), { ok: true, display: [] });
+  });
+});
+
+test("guards", async () => {
+  const plugin = new Plugin(manifest("skill"));
+  plugin.guardTool(async ({ name, kind, principal, sessionId, args }) => {
+    if (args.do === "ask") return Verdict.ask(`${name} ${kind} ${principal} ${sessionId}`);
+    if (args.do === "forget") return undefined;
+    if (args.do === "object") return { decision: "allow" };
+    if (args.do === "fail") throw new Error("no disk");
+    return Verdict.allow();
+  });
+  assert.throws(() => plugin.guardTool(() => Verdict.allow()), /there are two/);
+  await within(plugin, {}, async (yaya) => {
+    assert.deepEqual(yaya.manifest.guards, ["pre_tool"]);
+    assert.deepEqual(await yaya.guardTool("shell"), { decision: "allow" });
+    assert.deepEqual(await yaya.guardTool("shell", { do: "ask" }), { decision: "ask", reason: "shell exec agent:react s1" });
+    await assert.rejects(yaya.guardTool("shell", { do: "forget" }), /did not return a Verdict/);
+    await assert.rejects(yaya.guardTool("shell", { do: "object" }), /did not return a Verdict/);
+    await assert.rejects(yaya.guardTool("shell", { do: "fail" }), /no disk/);
+    await assert.rejects(yaya.guardPrompt("hi"), /does not guard prompt/);
+  });
+  const prompts = new Plugin(manifest("skill"));
+  prompts.guardPrompt(({ text }) => (text.includes("password") ? Verdict.deny("no passwords") : Verdict.allow()));
+  await within(prompts, {}, async (yaya) => {
+    assert.deepEqual(await yaya.guardPrompt("the password"), { decision: "deny", reason: "no passwords" });
+    assert.deepEqual(await yaya.guardPrompt("hello"), { decision: "allow" });
+  });
+  await within(new Plugin(manifest("skill")), {}, async (yaya) => {
+    assert.equal(yaya.manifest.guards, undefined);
+    await assert.rejects(yaya.guardPrompt("hi"), /unknown method guard/);
   });
 });
 
