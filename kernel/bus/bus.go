@@ -84,6 +84,7 @@ type Bus struct {
 
 	waitMu  sync.Mutex
 	waiters map[string]waiter
+	panels  map[string]Panel
 
 	life   context.Context // a base context: of handlers; it ends when Close loses patience
 	cancel context.CancelFunc
@@ -93,8 +94,9 @@ type Bus struct {
 }
 
 type waiter struct {
-	kinds []string
-	reply chan answered
+	kinds   []string
+	reply   chan answered
+	sitting *sitting // nil if the first answer counts
 }
 
 type answered struct {
@@ -376,11 +378,15 @@ type Pending struct {
 	bus   *Bus
 	kind  string
 	reply chan answered
+
+	panel   Panel
+	sitting *sitting // nil if the first answer counts
+	asked   time.Time
 }
 
 // Ask publishes a payload and registers for its answer: the first event of the
-// reply kinds whose payload carries the request's event id. The caller ends it with
-// Wait or Cancel.
+// reply kinds whose payload carries the request's event id, or those of a [Panel]. The caller
+// ends it with Wait or Cancel.
 func Ask[P any](e *Emitter, t event.Topic[P], session string, payload P, replies ...*event.Kind) (*Pending, error) {
 	return e.ask(t.Name(), replies, func(prepare func(id string)) (event.Event, error) {
 		return e.publish(t.Kind(), session, payload, prepare)
@@ -402,6 +408,7 @@ func (e *Emitter) ask(kind string, replies []*event.Kind, publish func(prepare f
 	for _, k := range replies {
 		w.kinds = append(w.kinds, k.Name)
 	}
+	w.sitting = p.sit()
 	var id string
 	ev, err := publish(func(assigned string) {
 		id = assigned
@@ -421,6 +428,9 @@ func (e *Emitter) ask(kind string, replies []*event.Kind, publish func(prepare f
 // nobody as a reply.
 func (p *Pending) Wait(ctx context.Context) (event.Event, error) {
 	defer p.Cancel()
+	if p.sitting != nil {
+		return p.waitAll(ctx)
+	}
 	select {
 	case a := <-p.reply:
 		return a.ev, a.err
@@ -452,18 +462,18 @@ func Request[P any](ctx context.Context, e *Emitter, t event.Topic[P], session s
 func (b *Bus) answer(ref string, ev event.Event) {
 	b.waitMu.Lock()
 	defer b.waitMu.Unlock()
-	if w, ok := b.waiters[ref]; ok && slices.Contains(w.kinds, ev.Kind) {
+	if w, ok := b.waiters[ref]; ok && slices.Contains(w.kinds, ev.Kind) && w.sitting.answered(ev) {
 		delete(b.waiters, ref)
 		w.reply <- answered{ev: ev}
 	}
 }
 
-// Fail ends the wait for a request's answer with an error, because no answer can
-// come. It does nothing when nobody waits.
-func (b *Bus) Fail(request string, err error) {
+// Fail ends the wait for the answer of a source to a request with an error, because none can
+// come. It does nothing when nobody waits for it.
+func (b *Bus) Fail(request, source string, err error) {
 	b.waitMu.Lock()
 	defer b.waitMu.Unlock()
-	if w, ok := b.waiters[request]; ok {
+	if w, ok := b.waiters[request]; ok && w.sitting.failed(source, err) {
 		delete(b.waiters, request)
 		w.reply <- answered{err: err}
 	}

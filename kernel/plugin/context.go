@@ -78,7 +78,9 @@ func (c *pluginContext) Report(err error) {
 }
 
 // Fail implements [Speaker].
-func (c *pluginContext) Fail(request string, err error) { c.r.cfg.Bus.Fail(request, err) }
+func (c *pluginContext) Fail(request string, err error) {
+	c.r.cfg.Bus.Fail(request, c.manifest.Name, err)
+}
 
 func (c *pluginContext) may(kind string) error {
 	if event.IsExtension(kind) || c.manifest.Category == Skill || slices.Contains(emits[c.manifest.Category], kind) {

@@ -21,7 +21,7 @@ func (r *Registry) outcome(l *loaded, o bus.Outcome) {
 	}
 	// Nobody has to wait for this plugin's answer any longer.
 	if serves[l.manifest.Category] == o.Event.Kind {
-		r.cfg.Bus.Fail(o.Event.ID, fmt.Errorf("plugin %s failed: %s", l.manifest.Name, firstLine(o.Err)))
+		r.cfg.Bus.Fail(o.Event.ID, l.manifest.Name, fmt.Errorf("plugin %s failed: %s", l.manifest.Name, firstLine(o.Err)))
 	}
 	r.cfg.Log.Error().Err(o.Err).Str("plugin", l.manifest.Name).Str("kind", o.Event.Kind).Msg("a plugin failed")
 	// A failure to handle the report of a failure is not reported again.

@@ -381,30 +381,6 @@ func TestRouting(t *testing.T) {
 	})
 }
 
-// Y-155: a memory says whether it is for the short or the long term; both are
-// asked, and the first answer counts.
-func TestMemories(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		short, long := of(plugin.Memory, "memory-short", "memory.query"), of(plugin.Memory, "memory-long", "memory.query")
-		short.m.MemoryKind = "short-term"
-		answer := func(text string, after time.Duration) func(context.Context, event.Event, plugin.Context) error {
-			return func(_ context.Context, ev event.Event, c plugin.Context) error {
-				time.Sleep(after)
-				return c.Emit("memory.result", ev.SessionID, event.MemoryResult{Hits: []event.MemoryEntry{{Text: text}}, Request: event.Request{RequestID: ev.ID}})
-			}
-		}
-		short.onEvent, long.onEvent = answer("short", time.Second), answer("long", 2*time.Second)
-		w.Load(t.Context(), true, long, short)
-		ev, err := bus.Request(t.Context(), w.bus.Kernel(), event.MemoryQueried, "s1", event.MemoryQuery{Query: "q", K: 1}, event.MemoryAnswered.Kind())
-		if err != nil || ev.Payload.(event.MemoryResult).Hits[0].Text != "short" || ev.Source != "memory-short" {
-			t.Errorf("got %+v, %v; want the answer of memory-short", ev, err)
-		}
-		time.Sleep(5 * time.Second)
-		equal(t, long.notes(), "load", "memory.query")
-	})
-}
-
 // A request to a provider that does not exist is answered, not left alone.
 func TestUnknownProvider(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

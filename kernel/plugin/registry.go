@@ -88,6 +88,7 @@ type loaded struct {
 	failure  string
 	failures int // in a row
 	subs     []*bus.Subscription
+	kinds    []string // that it subscribes to
 }
 
 // NewRegistry returns an empty registry.
@@ -98,6 +99,7 @@ func NewRegistry(cfg Config) (*Registry, error) {
 	if err != nil {
 		return nil, err
 	}
+	cfg.Bus.SetPanel(event.MemoryQueried.Name(), r.memories())
 	return r, nil
 }
 
@@ -305,7 +307,7 @@ func (r *Registry) subscribe(l *loaded, kinds []string) error {
 		return err
 	}
 	r.mu.Lock()
-	l.subs = append(l.subs, sub)
+	l.subs, l.kinds = append(l.subs, sub), kinds
 	r.mu.Unlock()
 	return nil
 }
