@@ -225,6 +225,16 @@ func (h *Hooks) Test(ctx context.Context, hook hookconf.Hook, t Call) (hookconf.
 	return h.run(ctx, hook, "", t.body())
 }
 
+// Standing returns the hooks of the user and of the folder that yaya works in, in the order in
+// which they run.
+func (h *Hooks) Standing() Found {
+	h.refresh()
+	if s := h.standing.Load(); s != nil {
+		return *s
+	}
+	return Found{}
+}
+
 // State describes the hooks of the user and of the folder that yaya works in.
 type State struct {
 	Hooks   int

@@ -42,7 +42,11 @@ func pluginCommand(g *daemon.Flags) *cobra.Command {
 					if !p.Enabled {
 						status = "switched off"
 					}
-					fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\n", p.Name, p.Category, p.Version, status, daemon.Printable(p.Error, 200))
+					category := p.Category
+					if len(p.Guards) > 0 {
+						category += ", guards " + strings.Join(p.Guards, " and ")
+					}
+					fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\n", p.Name, category, p.Version, status, daemon.Printable(p.Error, 200))
 				}
 				return tw.Flush()
 			})

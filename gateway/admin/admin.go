@@ -66,6 +66,9 @@ type Config struct {
 	Setup func() Setup
 	// Doctor asks every part how it is, and waits for each at most that long.
 	Doctor func(context.Context, time.Duration) []plugin.Diagnosis
+	// Hooks and Skills list those of the user and of yaya's own folder.
+	Hooks  func() Hooks
+	Skills func() Skills
 	// Sandbox says what sandboxes enforce.
 	Sandbox func() Sandbox
 	// Fingerprint is that of the listener's key, by which devices know it; "" or nil when
@@ -98,7 +101,7 @@ func New(cfg Config) *API {
 		},
 	})
 	for _, declare := range []func(){
-		a.settingsRoutes, a.pluginRoutes, a.sandboxRoutes, a.providerRoutes, a.serverRoutes, a.changeRoutes, a.toolRoutes, a.approvalRoutes,
+		a.settingsRoutes, a.pluginRoutes, a.extraRoutes, a.sandboxRoutes, a.providerRoutes, a.serverRoutes, a.changeRoutes, a.toolRoutes, a.approvalRoutes,
 		a.folderRoutes, a.deviceRoutes, a.tokenRoutes, a.secretRoutes, a.fileRoutes, a.clusterRoutes, a.trafficRoutes,
 	} {
 		declare()

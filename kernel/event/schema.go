@@ -21,6 +21,7 @@ var enums = map[reflect.Type][]any{
 func (k *Kind) Schema() (json.RawMessage, error) {
 	types := map[reflect.Type]*jsonschema.Schema{
 		reflect.TypeFor[json.RawMessage](): {},
+		reflect.TypeFor[[]byte]():          {Type: "string", ContentEncoding: "base64"},
 	}
 	for t, values := range enums {
 		types[t] = &jsonschema.Schema{Type: "string", Enum: values}

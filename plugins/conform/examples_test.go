@@ -348,6 +348,26 @@ func TestExampleAdapter(t *testing.T) {
 	}
 }
 
+// The types of the SDK in TypeScript, and the examples in JavaScript, are checked.
+func TestTypes(t *testing.T) {
+	t.Parallel()
+	modules, err := filepath.Abs(filepath.Join(root, "internal", "peers", "npm", "node_modules"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(modules, "typescript")); err != nil || testing.Short() {
+		t.Skipf("without the npm peers: %v", err)
+	}
+	files := []string{filepath.Join(root, "sdk", "typescript", "check", "types.ts")}
+	for _, name := range []string{"dice", "inbox", "greeter"} {
+		files = append(files, filepath.Join(javaScript.example(t, name), "main.js"))
+	}
+	args := append([]string{filepath.Join(modules, "typescript", "bin", "tsc"), "--noEmit", "--strict", "--allowJs", "--module", "nodenext", "--target", "es2022", "--skipLibCheck", "--typeRoots", filepath.Join(modules, "@types"), "--types", "node"}, files...)
+	if out, err := exec.CommandContext(t.Context(), filepath.Join(modules, ".bin", "node"), args...).CombinedOutput(); err != nil { //nolint:gosec // a peer
+		t.Errorf("tsc: %v\n%s", err, out)
+	}
+}
+
 // The SDKs pass their own tests.
 func TestSDKs(t *testing.T) {
 	for _, c := range []struct {

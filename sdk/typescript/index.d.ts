@@ -1,5 +1,9 @@
 /** Types of the SDK for plugins of yaya. docs/PLUGINS.md specifies the protocol. */
 
+import type { Payloads } from "./events.js";
+
+export type { Payloads } from "./events.js";
+
 export type Category = "tool" | "llm-provider" | "strategy" | "memory" | "adapter" | "skill";
 export type Level = "debug" | "info" | "warn" | "error";
 export type Status = "ok" | "degraded" | "failed";
@@ -99,7 +103,7 @@ export class Call {
   progress(progress: number, total?: number, message?: string): void;
 }
 
-/** An event; docs/events has the payload of each kind. */
+/** An event; `Payloads` and docs/events have the payload of each kind. */
 export class Event<P = any> {
   readonly id: string;
   readonly kind: string;
@@ -194,6 +198,7 @@ export class Plugin {
    * Handles events of a kind, which plugin.toml subscribes to. An exception counts as a failure
    * of the plugin; long work belongs in spawn.
    */
+  on<K extends keyof Payloads>(kind: K, handler: (event: Event<Payloads[K]>, signal: AbortSignal) => unknown): void;
   on<P = any>(kind: string, handler: (event: Event<P>, signal: AbortSignal) => unknown): void;
   /**
    * Guards calls of tools, whoever makes them, before they run. permissions.guards of plugin.toml

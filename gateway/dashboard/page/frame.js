@@ -31,6 +31,7 @@ const VIEWS = [
     needs: 'config:read',
     load: () => import('./providers.js'),
   },
+  { at: 'plugins', title: 'Plugins', needs: 'config:read', load: () => import('./plugins.js') },
   { at: 'config', title: 'Configuration', needs: 'config:read', load: () => import('./config.js') },
   { at: 'agents', title: 'Agents', needs: 'agents:read', load: () => import('./agents.js') },
   { at: 'audit', title: 'Audit', needs: 'audit:read', load: () => import('./audit.js') },

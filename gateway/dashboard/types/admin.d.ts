@@ -340,6 +340,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/hooks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the hooks, in the order in which they run
+         * @description Scope for devices: `config:read`.
+         */
+        get: operations["listHooks"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/llm-providers": {
         parameters: {
             query?: never;
@@ -952,6 +972,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/skills": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the skills
+         * @description Scope for devices: `config:read`.
+         */
+        get: operations["listSkills"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/tokens": {
         parameters: {
             query?: never;
@@ -1248,6 +1288,10 @@ export interface components {
             markdown?: string;
             text?: string;
         };
+        BrokenSkill: {
+            folder: string;
+            reason: string;
+        };
         CallPage: {
             /** @description of which calls arguments and results are recorded: off, errors, all */
             bodies: string;
@@ -1399,6 +1443,25 @@ export interface components {
             memory_count: number;
             ts: string;
             type: string;
+        };
+        Hook: {
+            command: string;
+            event: string;
+            file: string;
+            name: string;
+            /** Format: int64 */
+            timeout_ms: number;
+            /** @description which tools it is for; absent: all, or none at this event */
+            tool?: string;
+        };
+        Hooks: {
+            /** @description calls of tools are denied because of the problem */
+            denies: boolean;
+            hooks: components["schemas"]["Hook"][] | null;
+            /** @description hooks of Claude Code that yaya does not run */
+            ignored: string[] | null;
+            /** @description why a file cannot be read */
+            problem?: string;
         };
         Identity: {
             id: string;
@@ -1578,6 +1641,28 @@ export interface components {
             key: string;
             removed: boolean;
         };
+        Package: {
+            /** @description by its author */
+            description?: string;
+            /** @description of its files, which must not change; absent if it is editable */
+            digest?: string;
+            /** @description changes of its files run without another question */
+            editable: boolean;
+            /** @description kinds of events that it gets */
+            gets?: string[] | null;
+            /** Format: date-time */
+            installed: string;
+            /** @description its permissions, as sentences */
+            permissions: string[] | null;
+            /** @description why its description cannot be read */
+            problem?: string;
+            /** @description plugins that are loaded before */
+            requires?: string[] | null;
+            /** @description its program and arguments */
+            runs?: string[] | null;
+            /** @description the folder or archive that it was installed from */
+            source: string;
+        };
         Plugin: {
             bundled: boolean;
             category: string;
@@ -1589,7 +1674,11 @@ export interface components {
             };
             enabled: boolean;
             error?: string;
+            /** @description points at which it is asked, and denies while it does not work: pre_tool, prompt */
+            guards?: string[] | null;
             name: string;
+            /** @description absent for a part of yaya */
+            package?: components["schemas"]["Package"];
             /** @enum {string} */
             status: "loaded" | "unloading" | "failed" | "unloaded";
             version: string;
@@ -1899,6 +1988,25 @@ export interface components {
             version: string;
             /** @description the folder that sessions work in unless they name one */
             workspace: string;
+        };
+        Skill: {
+            /** @description what it says of tools; it permits nothing */
+            allowed_tools?: string;
+            description: string;
+            folder: string;
+            /** @description only a person uses it: models do not see it */
+            manual: boolean;
+            name: string;
+            /** @description of the folder that yaya runs in */
+            project: boolean;
+            /** @description the folder of the skill of its name that counts instead */
+            shadowed_by?: string;
+            warnings: string[] | null;
+        };
+        Skills: {
+            /** @description folders that would be skills */
+            broken: components["schemas"]["BrokenSkill"][] | null;
+            skills: components["schemas"]["Skill"][] | null;
         };
         Snippet: {
             client: string;
@@ -2652,6 +2760,35 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["FolderView"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    listHooks: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Hooks"];
                 };
             };
             /** @description Error */
@@ -3818,6 +3955,35 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Setup"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    listSkills: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Skills"];
                 };
             };
             /** @description Error */

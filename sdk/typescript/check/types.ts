@@ -24,6 +24,12 @@ plugin.tool(
 plugin.tool("a", { description: "A.", kind: "run" }, () => "");
 // @ts-expect-error an argument that does not exist
 plugin.tool("b", { description: "B.", input: { a: { type: "string" } }, optional: ["b"] }, () => "");
+plugin.on("memory.query", ({ payload }) => {
+  const limit: number = payload.k;
+  // @ts-expect-error a member that the payload does not have
+  return payload.q ?? limit;
+});
+plugin.on("x.weather.changed", ({ payload }) => payload.anything);
 plugin.on("memory.query", (event: Event<{ query: string }>) => event.reply("memory.result", { hits: [], query: event.payload.query }));
 plugin.guardTool(({ name, args }) => (name === "shell" && args.command === "rm" ? Verdict.deny("by hand") : Verdict.allow()));
 // @ts-expect-error a guard that may forget its answer

@@ -1,0 +1,61 @@
+package daemon
+
+import (
+	"cmp"
+
+	"github.com/yaya-ai/yaya/gateway/admin"
+	"github.com/yaya-ai/yaya/plugins/remote"
+)
+
+const maxExtra = 4 << 10 // characters of a text of an author's in the API
+
+// Installed implements [admin.Installer].
+func (t *thirdParty) Installed() map[string]admin.Package {
+	entries, err := t.store.List()
+	if err != nil {
+		t.c.st.at.log.Warn().Err(err).Msg("not every installed plugin can be read")
+	}
+	out := map[string]admin.Package{}
+	for _, e := range entries {
+		p := admin.Package{Source: e.Source, Editable: e.Editable, Digest: e.Digest, Installed: e.Installed, Permissions: []string{}}
+		d, err := remote.ReadDescription(e.Folder())
+		if err != nil {
+			p.Problem = Printable(err.Error(), maxExtra)
+		} else {
+			p.Description, p.Runs, p.Requires, p.Gets, p.Permissions = d.Description, d.Run, d.Requires, d.Subscriptions, d.Permissions.Lines()
+		}
+		out[e.Name] = p
+	}
+	return out
+}
+
+// listHooks returns the hooks for the API.
+func (c *core) listHooks() admin.Hooks {
+	state, found := c.hooks.State(), c.hooks.Standing()
+	out := admin.Hooks{Hooks: []admin.Hook{}, Ignored: append([]string{}, state.Ignored...), Denies: state.Denies}
+	if err := cmp.Or(state.Err, found.Err); err != nil {
+		out.Problem = Printable(err.Error(), maxExtra)
+	}
+	conceal := c.st.at.secrets.String
+	for _, h := range found.Hooks {
+		out.Hooks = append(out.Hooks, admin.Hook{Name: h.Name, Event: string(h.Event), Tool: h.Tool, Command: conceal(h.Command), TimeoutMS: h.Timeout.Milliseconds(), File: h.File})
+	}
+	return out
+}
+
+// listSkills returns the skills for the API.
+func (c *core) listSkills() admin.Skills {
+	in, done := c.openSkills("")
+	defer done()
+	set := c.library.Look(in)
+	out := admin.Skills{Skills: []admin.Skill{}, Broken: []admin.BrokenSkill{}}
+	for _, s := range set.Skills {
+		out.Skills = append(out.Skills, admin.Skill{
+			Name: s.Name, Description: s.Description, Folder: s.Dir, Project: s.Project, Manual: s.Manual, ShadowedBy: s.ShadowedBy, Tools: s.AllowedTools, Warnings: append([]string{}, s.Warnings...),
+		})
+	}
+	for _, b := range set.Broken {
+		out.Broken = append(out.Broken, admin.BrokenSkill{Folder: b.Dir, Reason: Printable(b.Reason, maxExtra)})
+	}
+	return out
+}
