@@ -85,7 +85,7 @@ func TestPagePlugins(t *testing.T) {
 	})
 }
 
-// R26, PL-07: a guard is seen before its installation, and guards calls of agents, of the command
+// R26, PL-03: a guard is seen before its installation, and guards calls of agents, of the command
 // line and of MCP clients, with a daemon and without. It denies while it does not start.
 func TestGuardingPlugin(t *testing.T) {
 	t.Parallel()
@@ -125,9 +125,6 @@ func TestGuardingPlugin(t *testing.T) {
 	if out := serve("forbidden"); !strings.Contains(out, "plugin watch: watched") {
 		t.Errorf("mcp serve says %s, want the denial", out)
 	}
-	if out := b.must("audit", "--json"); !strings.Contains(out, "guard_denied") || !strings.Contains(out, "watched") {
-		t.Errorf("the audit has\n%swant the denials", out)
-	}
 	// Its files are changed behind yaya's back, so that it would guard nothing: it does not
 	// start, and denies.
 	for name, text := range map[string]string{"main.py": strings.Replace(watchPlugin, `, "guards": ["pre_tool"]`, "", 1), "plugin.toml": "name = \"watch\"\nversion = \"1.0.0\"\ncategory = \"skill\"\nrun = [\"python3\", \"main.py\"]\n"} {
@@ -144,5 +141,13 @@ func TestGuardingPlugin(t *testing.T) {
 	b.must("plugin", "remove", "watch")
 	if out := b.must("run", free); strings.Contains(out, "watch") {
 		t.Errorf("run says\n%swant no guard", out)
+	}
+	b.serve()
+	b.must("plugin", "install", "--yes", from)
+	if out := b.must("run", forbidden); !strings.Contains(out, "denied: plugin watch: watched") {
+		t.Errorf("run says\n%swant the denial", out)
+	}
+	if out := b.must("audit", "--json"); !strings.Contains(out, "guard_denied") || !strings.Contains(out, "plugin watch: watched") {
+		t.Errorf("the audit has\n%swant the denial", out)
 	}
 }

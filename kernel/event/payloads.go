@@ -276,7 +276,7 @@ const (
 // after Next qualify the decision.
 type DecideResponse struct {
 	Next     Next            `json:"next"`
-	Provider string          `json:"provider,omitempty"`
+	Provider string          `json:"provider,omitempty"` // of an llm step; the active one without
 	Model    string          `json:"model,omitempty"`
 	System   string          `json:"system,omitempty"` // system prompt of an llm step
 	Tools    []string        `json:"tools,omitempty"`  // names to offer; none means all

@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -75,6 +76,11 @@ func (t *turn) request(d event.DecideResponse) (req event.LLMRequest, seen int, 
 	}
 	if err := t.admit(history, seen); err != nil {
 		return req, 0, err
+	}
+	if d.Provider == "" { // the strategy leaves the choice to the user
+		if id, model, err := t.l.cfg.Provider(); err == nil { // otherwise nobody answers, and the turn says so
+			d.Provider, d.Model = id, cmp.Or(d.Model, model)
+		}
 	}
 	own := ""
 	if t.session != nil {

@@ -55,7 +55,7 @@ const (
 // plugins.guard_timeout. A caller who has gone is another cause, and no failure of the guard.
 var ErrGuardTime = errors.New("it has not answered in time")
 
-// Question is what a guard is asked about.
+// Question holds a call or messages that a guard is asked about.
 type Question struct {
 	Point   string
 	Session string
@@ -316,7 +316,7 @@ func (r *Registry) denied(d Denial) {
 // guarded says what a point is about.
 var guarded = map[string]string{GuardTool: "calls of tools", GuardPrompt: "messages to the model"}
 
-// decide asks one guard. Whatever is not an answer denies.
+// decide asks one guard. Everything but an answer denies.
 func (r *Registry) decide(ctx context.Context, name string, q Question) tool.Verdict {
 	deny := func(format string, args ...any) tool.Verdict {
 		text := fmt.Sprintf("plugin %s guards %s, and ", name, guarded[q.Point]) + fmt.Sprintf(format, args...)
@@ -352,7 +352,7 @@ func (r *Registry) decide(ctx context.Context, name string, q Question) tool.Ver
 	case tool.Ask, tool.Deny:
 		return tool.Verdict{Decision: v.Decision, Reason: r.reason(said)}
 	}
-	return deny("its answer %d is none", v.Decision)
+	return deny("its answer %d is not a decision", v.Decision)
 }
 
 // reason returns a text that a person and a model can read.

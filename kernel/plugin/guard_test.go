@@ -97,7 +97,7 @@ func (w *world) denies(parts ...string) {
 	}
 }
 
-// R26, PL-07: the strictest of guards, rules and people counts, and a guard lifts nothing.
+// R26, PL-03: the strictest of guards, rules and people counts, and a guard lifts nothing.
 func TestGuardsOnlyMakeStricter(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -114,7 +114,7 @@ func TestGuardsOnlyMakeStricter(t *testing.T) {
 		{"ask", tool.Allow, []tool.Decision{tool.Ask}, false, 1, "no, said the person"},
 		{"deny", tool.Allow, []tool.Decision{tool.Deny}, false, 0, "plugin g0: because"},
 		{"deny beside others", tool.Allow, []tool.Decision{tool.Allow, tool.Ask, tool.Deny, tool.Deny}, false, 0, "plugin g2: because"},
-		{"no decision", tool.Allow, []tool.Decision{tool.Decision(9)}, false, 0, "plugin g0 guards calls of tools, and its answer 9 is none"},
+		{"no decision", tool.Allow, []tool.Decision{tool.Decision(9)}, false, 0, "plugin g0 guards calls of tools, and its answer 9 is not a decision"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var denials []plugin.Denial
@@ -140,7 +140,7 @@ func TestGuardsOnlyMakeStricter(t *testing.T) {
 	}
 }
 
-// PL-07: a guard sees the call, and only that at the points that it names.
+// PL-03: a guard sees the call, and only that at the points that it names.
 func TestGuardSees(t *testing.T) {
 	w := newWorld(t)
 	var seen []plugin.Question
@@ -201,7 +201,7 @@ func TestGuardsFailClosed(t *testing.T) {
 	}
 }
 
-// A caller that goes is no failure of a guard, and no denial for the audit.
+// A caller that goes is neither a failure of a guard nor a denial for the audit.
 func TestGuardOfACallThatIsCancelled(t *testing.T) {
 	denied := 0
 	w := newWorld(t, func(cfg *plugin.Config) { cfg.Denied = func(plugin.Denial) error { denied++; return nil } })
@@ -277,7 +277,7 @@ func TestGuardsWithoutTheirPlugin(t *testing.T) {
 		t.Errorf("Admit() = %v, want a guard of everything when nobody can say what it guards", err)
 	}
 
-	// One that starts and guards nothing is none.
+	// One that starts and guards nothing is not asked.
 	next.onLoad = nil
 	if err := w.Replace(t.Context(), next); err != nil {
 		t.Fatal(err)
@@ -356,7 +356,7 @@ func TestGuardedMessages(t *testing.T) {
 	}
 }
 
-// What is too large for a guard is denied unasked.
+// Calls and messages that are too large for a guard are denied unasked.
 func TestGuardsAreNotFlooded(t *testing.T) {
 	w := newWorld(t)
 	w.Load(t.Context(), false, guard("g", says(tool.Allow, ""), plugin.GuardPrompt))

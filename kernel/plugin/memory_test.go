@@ -105,7 +105,7 @@ func TestMemories(t *testing.T) {
 	}
 }
 
-// A memory answers once, for itself; a plugin that is no memory, or does not listen, is not waited for.
+// A memory answers once, for itself; a plugin of another category, or that does not listen, is not waited for.
 func TestMemoriesThatDoNotCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -130,7 +130,7 @@ func TestMemoriesThatDoNotCount(t *testing.T) {
 	})
 }
 
-// What a memory answers is bounded, and leaves room for the others.
+// The answer of a memory is bounded, and leaves room for the others.
 func TestMemoriesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -3,7 +3,6 @@ package plugin
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -166,6 +165,12 @@ func (r *Registry) declare(l *loaded) (err error) {
 	}
 	if _, guards := l.plugin.(Guard); !guards && len(l.manifest.Guards) > 0 {
 		return errors.New("its manifest has guards, and it cannot be asked")
+	}
+	r.mu.Lock()
+	taken := r.byName[l.manifest.Name] != nil
+	r.mu.Unlock()
+	if taken { // what it would guard is not that plugin's
+		return fmt.Errorf("a plugin named %s is already loaded", l.manifest.Name)
 	}
 	if err := r.beginGuard(l.manifest); err != nil {
 		return fmt.Errorf("what it guards: %w", err)
@@ -477,35 +482,4 @@ func (r *Registry) Stop() error {
 	}
 	r.router.Close()
 	return errors.Join(errs...)
-}
-
-// Status describes a plugin.
-type Status struct {
-	Name         string          `json:"name"`
-	Version      string          `json:"version"`
-	Category     Category        `json:"category"`
-	Status       State           `json:"status"`
-	Bundled      bool            `json:"bundled"`
-	Enabled      bool            `json:"enabled"`
-	Error        string          `json:"error,omitempty"`
-	ConfigSchema json.RawMessage `json:"config_schema"`
-	// Guards are the points at which it is asked, even if it is not loaded.
-	Guards []string `json:"guards,omitempty"`
-}
-
-// Snapshot describes all plugins, in load order.
-func (r *Registry) Snapshot() []Status {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	out := make([]Status, 0, len(r.order))
-	for _, l := range r.order {
-		s := Status{Name: l.manifest.Name, Version: l.manifest.Version, Category: l.manifest.Category, Status: l.status, Bundled: l.bundled, Error: l.failure, ConfigSchema: l.manifest.ConfigSchema}
-		s.Enabled = l.ctx == nil || l.ctx.enabled()
-		s.Guards = r.Guards(l.manifest.Name)
-		if s.ConfigSchema == nil {
-			s.ConfigSchema = json.RawMessage("null")
-		}
-		out = append(out, s)
-	}
-	return out
 }

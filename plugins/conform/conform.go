@@ -349,8 +349,8 @@ func (r *runner) unknownTool() error {
 	return nil
 }
 
-// guards asks the plugin about a call and a message. Whatever it decides: a decision is one, and
-// a point that it does not guard gets an error.
+// guards asks the plugin about a call and a message. It may decide as it likes, and answers with
+// an error at a point that it does not guard.
 func (r *runner) guards() error {
 	for _, point := range append(plugin.GuardPoints(), "x_no_such_point") {
 		params := remote.GuardParams{Point: point, SessionID: "s", DeadlineMS: answerTime.Milliseconds()}

@@ -359,7 +359,7 @@ func TestTypes(t *testing.T) {
 		t.Skipf("without the npm peers: %v", err)
 	}
 	files := []string{filepath.Join(root, "sdk", "typescript", "check", "types.ts")}
-	for _, name := range []string{"dice", "inbox", "greeter"} {
+	for _, name := range []string{"dice", "inbox", "diary"} {
 		files = append(files, filepath.Join(javaScript.example(t, name), "main.js"))
 	}
 	args := append([]string{filepath.Join(modules, "typescript", "bin", "tsc"), "--noEmit", "--strict", "--allowJs", "--module", "nodenext", "--target", "es2022", "--skipLibCheck", "--typeRoots", filepath.Join(modules, "@types"), "--types", "node"}, files...)

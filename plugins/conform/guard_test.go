@@ -23,7 +23,7 @@ func (shell) Invoke(_ context.Context, call tool.Call) (tool.Result, error) {
 	return tool.Result{OK: true, Display: []tool.Block{tool.Text("ran " + string(call.Args))}}, nil
 }
 
-// PL-07: a guard in Python stands before every call and every message of a kernel.
+// PL-03: a guard in Python stands before every call and every message of a kernel.
 func TestExampleGuard(t *testing.T) {
 	t.Parallel()
 	folder := python.example(t, "careful")

@@ -107,7 +107,7 @@ func (w *world) bell() {
 	}
 }
 
-// PL-07: a plugin guards the calls of a kernel, and messages to it.
+// PL-03: a plugin guards the calls of a kernel, and messages to it.
 func TestGuard(t *testing.T) {
 	t.Setenv("GUARDS", "yes")
 	w := newWorld(t)
@@ -141,7 +141,7 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// PL-07, R26: whatever a guard does instead of answering, the call does not run, the reason
+// PL-03, R26: whatever a guard does instead of answering, the call does not run, the reason
 // names the plugin, and three failures unload it, which lets no call through either.
 func TestRogueGuards(t *testing.T) {
 	for mode, want := range map[string]string{

@@ -19,13 +19,13 @@ type GuardedCall struct {
 	SessionID string          `json:"-"`
 }
 
-// GuardedPrompt is what the user has written since the model was last asked.
+// GuardedPrompt holds the messages of the user since the model was last asked.
 type GuardedPrompt struct {
 	Text      string
 	SessionID string
 }
 
-// Verdict is the answer of a guard. The zero value is none, and denies.
+// Verdict is the answer of a guard. The zero value has no decision, and denies.
 type Verdict struct {
 	Decision string `json:"decision"`
 	Reason   string `json:"reason,omitempty"`

@@ -139,7 +139,7 @@ func TestHost(t *testing.T) {
 	k.wants(`"id":1`, `"result":{}`)
 }
 
-// PL-07: guards answer, their errors and panics are errors, and a point that is not guarded is refused.
+// PL-03: guards answer, their errors and panics are errors, and a point that is not guarded is refused.
 func TestGuards(t *testing.T) {
 	k := serve(t, Plugin{Name: "sentry", Version: "1.0.0", Category: "skill", GuardTool: func(_ context.Context, _ *Host, c GuardedCall) (Verdict, error) {
 		switch string(c.Args) {

@@ -134,7 +134,7 @@ export class GuardedCall {
   readonly sessionId: string;
 }
 
-/** What the user has written since the model was last asked. */
+/** The messages of the user since the model was last asked. */
 export class GuardedPrompt {
   readonly text: string;
   readonly sessionId: string;
@@ -202,7 +202,7 @@ export class Plugin {
   on<P = any>(kind: string, handler: (event: Event<P>, signal: AbortSignal) => unknown): void;
   /**
    * Guards calls of tools, whoever makes them, before they run. permissions.guards of plugin.toml
-   * names "pre_tool". An exception, and whatever is no Verdict, denies, and counts as a failure
+   * names "pre_tool". An exception, and everything but a Verdict, denies, and counts as a failure
    * of the plugin.
    */
   guardTool(decide: (call: GuardedCall, signal: AbortSignal) => Maybe<Verdict>): void;

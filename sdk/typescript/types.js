@@ -108,7 +108,7 @@ export class GuardedCall {
   }
 }
 
-/** What the user has written since the model was last asked. */
+/** The messages of the user since the model was last asked. */
 export class GuardedPrompt {
   constructor({ session_id, prompt = "" }) {
     Object.assign(this, { text: prompt, sessionId: session_id });

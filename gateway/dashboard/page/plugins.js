@@ -5,7 +5,7 @@ import { href, may, useLoaded } from './state.js';
 import { count, ms, plain, pretty } from './text.js';
 import { Badge, Do, html, Name, Of, Pre, Table, Time, View } from './ui.js';
 
-/** What a plugin guards, in words. */
+/** The points of guards, in words. */
 const GUARDS = new Map([
   ['pre_tool', 'calls of tools'],
   ['prompt', 'your messages'],
@@ -44,11 +44,15 @@ export default function Plugins({ rest: [name] }) {
             all=${d.plugins.filter((p) => !p.bundled)}
             of=${of}
             empty="No plugins are installed." />
-          <${Rows} label="Parts of yaya" all=${d.plugins.filter((p) => p.bundled)} of=${of} />
         `}
     <//>
     <${Hooks} />
     <${Skills} />
+    ${plugins.data &&
+    html`<${Rows}
+      label="Parts of yaya"
+      all=${plugins.data.plugins.filter((p) => p.bundled)}
+      of=${of} />`}
   <//>`;
 }
 

@@ -147,7 +147,7 @@ class Plugin:
         """Makes a function the guard of calls of tools, whoever makes them: it gets a
         GuardedCall before the tool runs, and returns a Verdict.
 
-        permissions.guards of plugin.toml names "pre_tool". An exception, and whatever is no
+        permissions.guards of plugin.toml names "pre_tool". An exception, and everything but a
         Verdict, denies, and counts as a failure of the plugin.
         """
         return self._guard("pre_tool", function)

@@ -187,7 +187,7 @@ class GuardedCall:
 
 @dataclasses.dataclass(frozen=True)
 class GuardedPrompt:
-    """What the user has written since the model was last asked."""
+    """The messages of the user since the model was last asked."""
 
     text: str
     session_id: str = ""

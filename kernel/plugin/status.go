@@ -1,0 +1,34 @@
+package plugin
+
+import "encoding/json"
+
+// Status describes a plugin.
+type Status struct {
+	Name         string          `json:"name"`
+	Version      string          `json:"version"`
+	Category     Category        `json:"category"`
+	Status       State           `json:"status"`
+	Bundled      bool            `json:"bundled"`
+	Enabled      bool            `json:"enabled"`
+	Error        string          `json:"error,omitempty"`
+	ConfigSchema json.RawMessage `json:"config_schema"`
+	// Guards are the points at which it is asked, even if it is not loaded.
+	Guards []string `json:"guards,omitempty"`
+}
+
+// Snapshot describes all plugins, in load order.
+func (r *Registry) Snapshot() []Status {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := make([]Status, 0, len(r.order))
+	for _, l := range r.order {
+		s := Status{Name: l.manifest.Name, Version: l.manifest.Version, Category: l.manifest.Category, Status: l.status, Bundled: l.bundled, Error: l.failure, ConfigSchema: l.manifest.ConfigSchema}
+		s.Enabled = l.ctx == nil || l.ctx.enabled()
+		s.Guards = r.Guards(l.manifest.Name)
+		if s.ConfigSchema == nil {
+			s.ConfigSchema = json.RawMessage("null")
+		}
+		out = append(out, s)
+	}
+	return out
+}
