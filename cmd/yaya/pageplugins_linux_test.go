@@ -138,6 +138,20 @@ func TestGuardingPlugin(t *testing.T) {
 	if out := serve("free"); !strings.Contains(out, "its files have changed") {
 		t.Errorf("mcp serve says %s, want the call denied", out)
 	}
+	// Not even its installation can be read: it is listed, and denies until it is installed again.
+	if err := os.WriteFile(filepath.Join(b.dir, "d", "plugins", "watch", "plugin.lock"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out := b.must("run", free); !strings.Contains(out, "plugin watch guards calls of tools, and it is not running: it has guarded, and its installation cannot be read") {
+		t.Errorf("run says\n%swant the call denied", out)
+	}
+	if out := b.must("plugin", "list"); !strings.Contains(out, "install it again") {
+		t.Errorf("plugin list says\n%swant how to go on", out)
+	}
+	b.must("plugin", "install", "--yes", from)
+	if out := b.must("run", free); strings.Contains(out, "denied") {
+		t.Errorf("run says\n%swant no denial", out)
+	}
 	b.must("plugin", "remove", "watch")
 	if out := b.must("run", free); strings.Contains(out, "watch") {
 		t.Errorf("run says\n%swant no guard", out)

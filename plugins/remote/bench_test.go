@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -68,4 +69,19 @@ func BenchmarkEvents(b *testing.B) {
 	close(next)
 	all.Wait()
 	b.ReportMetric(float64(b.N)/time.Since(began).Seconds(), "events/s")
+}
+
+// BenchmarkGuard is what a guard adds to a call of a tool. Goal: 60 µs.
+func BenchmarkGuard(b *testing.B) {
+	b.Setenv("GUARDS", "yes")
+	w := newWorld(b)
+	w.load("skill", "skill", strings.Replace(guards, `"pre_tool"`, `"pre_tool", "prompt"`, 1))
+	call := tool.Call{ID: "c", Name: "upper", Args: json.RawMessage(`{"text":"abc"}`), SessionID: "s1", Origin: tool.OriginLoop}
+	def := tool.Definition{Name: "upper", Kind: tool.KindRead}
+	b.ReportAllocs()
+	for b.Loop() {
+		if v, err := w.PreToolCall(context.Background(), call, def); err != nil || v.Decision != tool.Abstain {
+			b.Fatal(v, err)
+		}
+	}
 }
