@@ -9,8 +9,8 @@ import (
 
 const maxExtra = 4 << 10 // characters of a text of an author's in the API
 
-// Installed implements [admin.Installer].
-func (t *thirdParty) Installed() map[string]admin.Package {
+// packages describes the installed plugins for the API.
+func (t *thirdParty) packages() map[string]admin.Package {
 	entries, err := t.store.List()
 	if err != nil {
 		t.c.st.at.log.Warn().Err(err).Msg("not every installed plugin can be read")

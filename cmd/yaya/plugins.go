@@ -38,15 +38,14 @@ func pluginCommand(g *daemon.Flags) *cobra.Command {
 				tw := tabwriter.NewWriter(c.OutOrStdout(), 0, 4, 2, ' ', 0)
 				fmt.Fprintln(tw, "PLUGIN\tCATEGORY\tVERSION\tSTATUS\t")
 				for _, p := range got.Plugins {
+					if len(p.Guards) > 0 {
+						p.Category += ", guards " + strings.Join(p.Guards, " and ")
+					}
 					status := p.Status
 					if !p.Enabled {
 						status = "switched off"
 					}
-					category := p.Category
-					if len(p.Guards) > 0 {
-						category += ", guards " + strings.Join(p.Guards, " and ")
-					}
-					fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\n", p.Name, category, p.Version, status, daemon.Printable(p.Error, 200))
+					fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\n", p.Name, p.Category, p.Version, status, daemon.Printable(p.Error, 200))
 				}
 				return tw.Flush()
 			})

@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/yaya-ai/yaya/auth"
 	"github.com/yaya-ai/yaya/gateway/api"
@@ -47,6 +48,33 @@ type (
 		Reason string `json:"reason"`
 	}
 )
+
+// Package is how a plugin was installed, and what it may do.
+type Package struct {
+	Source      string    `json:"source" doc:"the folder or archive that it was installed from"`
+	Editable    bool      `json:"editable" doc:"changes of its files run without another question"`
+	Digest      string    `json:"digest,omitempty" doc:"of its files, which must not change; absent if it is editable"`
+	Installed   time.Time `json:"installed"`
+	Description string    `json:"description,omitempty" doc:"by its author"`
+	Runs        []string  `json:"runs,omitempty" doc:"its program and arguments"`
+	Requires    []string  `json:"requires,omitempty" doc:"plugins that are loaded before"`
+	Gets        []string  `json:"gets,omitempty" doc:"kinds of events that it gets"`
+	Permissions []string  `json:"permissions" doc:"its permissions, as sentences"`
+	Problem     string    `json:"problem,omitempty" doc:"why its description cannot be read"`
+}
+
+// describe adds to the installed plugins how they were installed, and what they may do.
+func (a *API) describe(all []Plugin) {
+	if a.cfg.Packages == nil {
+		return
+	}
+	packages := a.cfg.Packages()
+	for i := range all {
+		if of, ok := packages[all[i].Name]; ok && !all[i].Bundled {
+			all[i].Package = &of
+		}
+	}
+}
 
 func (a *API) extraRoutes() {
 	hooks := routes{a, "hooks", a.cfg.Hooks != nil, "hooks"}

@@ -24,22 +24,6 @@ type Installer interface {
 	Reload(ctx context.Context, name, digest string) error
 	// Uninstall removes a plugin, with its state if purge is set.
 	Uninstall(ctx context.Context, name string, purge bool) error
-	// Installed describes the installed plugins, by name.
-	Installed() map[string]Package
-}
-
-// Package is how a plugin was installed, and what it may do.
-type Package struct {
-	Source      string    `json:"source" doc:"the folder or archive that it was installed from"`
-	Editable    bool      `json:"editable" doc:"changes of its files run without another question"`
-	Digest      string    `json:"digest,omitempty" doc:"of its files, which must not change; absent if it is editable"`
-	Installed   time.Time `json:"installed"`
-	Description string    `json:"description,omitempty" doc:"by its author"`
-	Runs        []string  `json:"runs,omitempty" doc:"its program and arguments"`
-	Requires    []string  `json:"requires,omitempty" doc:"plugins that are loaded before"`
-	Gets        []string  `json:"gets,omitempty" doc:"kinds of events that it gets"`
-	Permissions []string  `json:"permissions" doc:"its permissions, as sentences"`
-	Problem     string    `json:"problem,omitempty" doc:"why its description cannot be read"`
 }
 
 // Plugin is a plugin as the API shows it.
@@ -98,17 +82,10 @@ func (a *API) pluginRoutes() {
 	handle(r, "GET", "/api/plugins", "listPlugins", api.For(auth.ConfigRead), "List plugins, in load order", http.StatusOK, func(context.Context, *none) (*outPlugins, error) {
 		out := new(outPlugins)
 		out.Body.Plugins = []Plugin{}
-		var packages map[string]Package
-		if a.cfg.Installer != nil {
-			packages = a.cfg.Installer.Installed()
-		}
 		for _, s := range a.cfg.Plugins.Snapshot() {
-			p := a.shown(s)
-			if of, ok := packages[s.Name]; ok && !s.Bundled {
-				p.Package = &of
-			}
-			out.Body.Plugins = append(out.Body.Plugins, p)
+			out.Body.Plugins = append(out.Body.Plugins, a.shown(s))
 		}
+		a.describe(out.Body.Plugins)
 		return out, nil
 	})
 	health := routes{a, "plugins", a.cfg.Doctor != nil, "health checks"}

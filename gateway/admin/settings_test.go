@@ -181,7 +181,6 @@ type installer struct{ err error }
 func (i installer) Install(context.Context, string, bool, string) error { return i.err }
 func (i installer) Reload(context.Context, string, string) error        { return i.err }
 func (i installer) Uninstall(context.Context, string, bool) error       { return i.err }
-func (i installer) Installed() map[string]admin.Package                 { return nil }
 
 // Y-213, Y-216: a refused source is the caller's mistake, a failure is not; what was
 // installed is named.
