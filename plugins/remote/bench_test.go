@@ -71,7 +71,7 @@ func BenchmarkEvents(b *testing.B) {
 	b.ReportMetric(float64(b.N)/time.Since(began).Seconds(), "events/s")
 }
 
-// BenchmarkGuard is what a guard adds to a call of a tool. Goal: 60 µs.
+// BenchmarkGuard is the time that a guard adds to a call of a tool. Goal: 60 µs.
 func BenchmarkGuard(b *testing.B) {
 	b.Setenv("GUARDS", "yes")
 	w := newWorld(b)
