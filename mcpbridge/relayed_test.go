@@ -187,6 +187,18 @@ func (c *caller) Write(b []byte) (int, error) { return c.got.Write(b) }
 // SetWriteDeadline is for [http.ResponseController].
 func (c *caller) SetWriteDeadline(time.Time) error { return nil }
 
+// newModernCaller returns a caller of the modern era, whose calls say what its client is.
+func newModernCaller(tb testing.TB, down *downstream.Server, size int) *caller {
+	tb.Helper()
+	c := newCaller(tb, down, size)
+	c.req.Header = http.Header{
+		"Content-Type": {"application/json"}, "Mcp-Protocol-Version": {"2026-07-28"},
+		"Mcp-Method": {"tools/call"}, "Mcp-Name": {"srv__echo"},
+	}
+	c.text = fmt.Appendf(nil, `{"jsonrpc":"2.0","id":1234,"method":"tools/call","params":{"name":"srv__echo","arguments":{"text":"%s"},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`, strings.Repeat("x", size))
+	return c
+}
+
 func newCaller(tb testing.TB, down *downstream.Server, size int) *caller {
 	tb.Helper()
 	ctx, cancel := context.WithCancel(tb.Context()) // as that of net/http
@@ -230,6 +242,15 @@ func BenchmarkRelayed(b *testing.B) {
 				}
 			})
 		}
+		b.Run(fmt.Sprintf("%s/modern/64", kind), func(b *testing.B) {
+			c := newModernCaller(b, relayed(b, kind), 64)
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := c.call(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }
 
@@ -239,16 +260,23 @@ func TestRelayedCallsAllocateLittle(t *testing.T) {
 	if racing.Enabled {
 		t.Skip("the race detector drops what is pooled")
 	}
-	for kind, most := range map[servers.Transport]float64{servers.HTTP: 12, servers.Stdio: 9} {
-		c := newCaller(t, relayed(t, kind), 64)
-		var failed error
-		got := testing.AllocsPerRun(500, func() {
-			if err := c.call(); err != nil {
-				failed = err
+	for _, row := range []struct {
+		kind         servers.Transport
+		most, modern float64 // calls of a legacy client, and of one that describes itself with each
+	}{{servers.HTTP, 12, 21}, {servers.Stdio, 9, 18}} {
+		for most, c := range map[float64]*caller{
+			row.most:   newCaller(t, relayed(t, row.kind), 64),
+			row.modern: newModernCaller(t, relayed(t, row.kind), 64),
+		} {
+			var failed error
+			got := testing.AllocsPerRun(500, func() {
+				if err := c.call(); err != nil {
+					failed = err
+				}
+			})
+			if failed != nil || got > most {
+				t.Errorf("%s: a call allocates %v times, %v; want at most %v", row.kind, got, failed, most)
 			}
-		})
-		if failed != nil || got > most {
-			t.Errorf("%s: a call allocates %v times, %v; want at most %v", kind, got, failed, most)
 		}
 	}
 }

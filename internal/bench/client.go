@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"cmp"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"slices"
@@ -20,7 +21,8 @@ type target struct {
 	addr, path string
 	tool       string
 	modern     bool
-	name       string // that the client announces; "" for bench
+	tls        *tls.Config // nil without TLS
+	name       string      // that the client announces; "" for bench
 	session    string
 	// lenient targets may lose a connection now and then, as the standard
 	// library's reverse proxy does under quick successions on one connection.
@@ -28,7 +30,7 @@ type target struct {
 }
 
 func (t *target) dial() (*load.Conn, error) {
-	e := load.Endpoint{Addr: t.addr, Path: t.path}
+	e := load.Endpoint{Addr: t.addr, Path: t.path, TLS: t.tls}
 	if t.modern {
 		e.Header = "Mcp-Protocol-Version: " + modernVersion + "\r\nMcp-Method: tools/call\r\nMcp-Name: " + t.tool + "\r\n"
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -10,6 +11,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
+	"slices"
 	"sync"
 	"time"
 )
@@ -93,16 +95,22 @@ func fixtureStdio() error {
 // fixtureProxy stands between the client and the upstream as yaya does, without
 // knowing MCP: as a copy of TCP streams, which is the limit for one hop, or as
 // the standard library's reverse proxy.
-func fixtureProxy(mode, to string) error {
+func fixtureProxy(mode, to string, protocols ...string) error {
 	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // lives as long as the program
 	if err != nil {
 		return err
 	}
 	fmt.Println(l.Addr())
 	if mode == "reverse" {
-		p := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: to})
-		p.Transport = &http.Transport{MaxIdleConnsPerHost: 128}
-		return (&http.Server{Handler: p}).Serve(l) //nolint:gosec // bench
+		there, err := url.Parse(to)
+		if err != nil {
+			return err
+		}
+		p := httputil.NewSingleHostReverseProxy(there)
+		if p.Transport, err = toProxy(); err != nil {
+			return err
+		}
+		return serveHTTP(l, p, protocols)
 	}
 	for {
 		c, err := l.Accept()
@@ -122,14 +130,28 @@ func fixtureProxy(mode, to string) error {
 	}
 }
 
+// serveHTTP serves with HTTP/1.1, or over TLS with the given protocols.
+func serveHTTP(l net.Listener, h http.Handler, protocols []string) error {
+	srv := &http.Server{Handler: h} //nolint:gosec // bench
+	if len(protocols) == 0 {
+		return srv.Serve(l)
+	}
+	srv.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){}
+	if slices.Contains(protocols, "h2") {
+		srv.TLSNextProto = nil // net/http's own
+	}
+	file := os.Getenv(certFile)
+	return srv.ServeTLS(l, file, file)
+}
+
 // fixtureHTTP serves on a port of its own and prints the address.
-func fixtureHTTP() error {
+func fixtureHTTP(protocols ...string) error {
 	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // lives as long as the program
 	if err != nil {
 		return err
 	}
 	fmt.Println(l.Addr())
-	srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { //nolint:gosec // bench
+	return serveHTTP(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodPost {
 			w.WriteHeader(http.StatusMethodNotAllowed)
 			return
@@ -146,6 +168,5 @@ func fixtureHTTP() error {
 		}
 		w.Header()["Content-Type"] = []string{"application/json"}
 		_, _ = w.Write(out)
-	})}
-	return srv.Serve(l)
+	}), protocols)
 }

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -34,10 +35,11 @@ var (
 func main() {
 	mode := flag.String("fixture", "", "be the upstream server (http, stdio), a proxy before one (tcp, reverse, relay) or a flood")
 	to := flag.String("to", "", "where a proxy goes, or stdio")
+	secure := flag.String("tls", "", "of a fixture: serve TLS with this protocol (http/1.1 or h2)")
 	bin := flag.String("yaya", "bin/yaya", "the binary to measure")
 	rounds := flag.Int("rounds", 3, "alternating rounds; the median counts")
 	per := flag.Duration("time", time.Second, "time of one round")
-	only := flag.String("only", "", "measure only: relay, start, telemetry or fair")
+	only := flag.String("only", "", "measure only: relay, https, start, telemetry or fair")
 	flag.StringVar(&kinds, "upstream", kinds, "upstreams of the relay")
 	flag.StringVar(&inFlights, "in-flight", inFlights, "calls in flight")
 	flag.StringVar(&sizes, "size", sizes, "bytes of the argument")
@@ -45,15 +47,19 @@ func main() {
 	compare := flag.String("compare", "", "compare with the figures of this file, such as internal/bench/baseline.json")
 	flag.Parse()
 	var err error
+	var protocols []string
+	if *secure != "" {
+		protocols = []string{*secure}
+	}
 	switch *mode {
 	case "http":
-		err = fixtureHTTP()
+		err = fixtureHTTP(protocols...)
 	case "stdio":
 		err = fixtureStdio()
 	case "flood":
 		err = fixtureFlood(*to)
 	case "tcp", "reverse":
-		err = fixtureProxy(*mode, *to)
+		err = fixtureProxy(*mode, *to, protocols...)
 	case "relay":
 		err = fixtureRelay(*to)
 	default:
@@ -86,6 +92,7 @@ func bench(bin string, rounds int, per time.Duration, only, out, compare string)
 		measure func() error
 	}{
 		{"relay", func() error { return relay(bin, dir, rounds, per, &got) }},
+		{"https", func() error { return overTLS(bin, dir, rounds, per, &got) }},
 		{"telemetry", func() error { return observed(bin, dir, rounds, per) }},
 		{"fair", func() error { return fairness(bin, dir, rounds, per) }},
 		{"start", func() error { return startUp(bin, dir, rounds, &got) }},
@@ -110,10 +117,17 @@ func bench(bin string, rounds int, per time.Duration, only, out, compare string)
 type daemon struct {
 	cmd  *exec.Cmd
 	addr string
+	url  string // with scheme
+	http *http.Client
 }
 
 // start runs yaya with servers and returns how long it took to be ready.
 func start(bin, dir string, servers map[string]any, env ...string) (*daemon, time.Duration, error) {
+	return startWith(bin, dir, servers, nil, env...)
+}
+
+// startWith runs yaya with further flags; with a certificate it is reached over TLS alone.
+func startWith(bin, dir string, servers map[string]any, flags []string, env ...string) (*daemon, time.Duration, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // picks a port
 	if err != nil {
 		return nil, 0, err
@@ -128,15 +142,23 @@ func start(bin, dir string, servers map[string]any, env ...string) (*daemon, tim
 	if err := os.WriteFile(config, data, 0o600); err != nil {
 		return nil, 0, err
 	}
-	cmd := exec.Command(bin, "serve", "--listen", addr, "--data-dir", filepath.Join(dir, "d"), "--mcp-config", config) //nolint:noctx // stopped by stop
+	d := &daemon{addr: addr, url: "http://" + addr, http: http.DefaultClient}
+	if slices.Contains(flags, "--tls-cert") {
+		trust, err := toProxy()
+		if err != nil {
+			return nil, 0, err
+		}
+		d.url, d.http = "https://"+addr, &http.Client{Transport: trust}
+	}
+	cmd := exec.Command(bin, append([]string{"serve", "--listen", addr, "--data-dir", filepath.Join(dir, "d"), "--mcp-config", config}, flags...)...) //nolint:noctx // stopped by stop
 	cmd.Stderr, cmd.Env = os.Stderr, append(os.Environ(), env...)
 	begun := time.Now()
 	if err := cmd.Start(); err != nil {
 		return nil, 0, err
 	}
-	d := &daemon{cmd, addr}
+	d.cmd = cmd
 	for time.Since(begun) < 30*time.Second {
-		resp, err := http.Get("http://" + addr + "/health?ready=1") //nolint:noctx // loopback
+		resp, err := d.http.Get(d.url + "/health?ready=1") //nolint:noctx // loopback
 		if err == nil {
 			_ = resp.Body.Close()
 			if resp.StatusCode == http.StatusOK {
@@ -184,7 +206,7 @@ var mallocs = regexp.MustCompile(`(?m)^go_memstats_mallocs_total (\S+)`)
 
 // allocs returns how many objects yaya has allocated.
 func (d *daemon) allocs() float64 {
-	resp, err := http.Get("http://" + d.addr + "/metrics") //nolint:noctx // loopback
+	resp, err := d.http.Get(d.url + "/metrics") //nolint:noctx // loopback
 	if err != nil {
 		return 0
 	}

@@ -23,7 +23,7 @@ func startHops(ctx context.Context) (map[string]hops, error) {
 		return addr
 	}
 	direct := start("-fixture", "http")
-	h := hops{direct: direct, tcp: start("-fixture", "tcp", "-to", direct), reverse: start("-fixture", "reverse", "-to", direct), byHand: start("-fixture", "relay", "-to", direct)}
+	h := hops{direct: direct, tcp: start("-fixture", "tcp", "-to", direct), reverse: start("-fixture", "reverse", "-to", "http://"+direct), byHand: start("-fixture", "relay", "-to", direct)}
 	overStdio := h
 	overStdio.byHand = start("-fixture", "relay", "-to", toStdio)
 	return map[string]hops{"http": h, toStdio: overStdio}, err

@@ -9,9 +9,10 @@ import (
 
 // results are the figures of a run, for files and for comparisons.
 type results struct {
-	Relay     []relayRow `json:"relay,omitempty"`
-	LoadedRSS float64    `json:"loaded_rss_mb,omitempty"`
-	Start     []startRow `json:"start,omitempty"`
+	Relay     []relayRow  `json:"relay,omitempty"`
+	Secure    []secureRow `json:"https,omitempty"`
+	LoadedRSS float64     `json:"loaded_rss_mb,omitempty"`
+	Start     []startRow  `json:"start,omitempty"`
 }
 
 // relayRow is a line of the relay's table. Shares are of the direct connection's calls per second.
@@ -83,6 +84,13 @@ func (r results) compared(base results) string {
 				line(name+"share of direct", was.Share, is.Share, true)
 				line(name+"share of the relay by hand", was.Share/max(was.ByHand, .01), is.Share/max(is.ByHand, .01), true)
 				line(name+"allocations a call", was.Allocs, is.Allocs, false)
+			}
+		}
+	}
+	for _, is := range r.Secure {
+		for _, was := range base.Secure {
+			if is.Name == was.Name && is.InFlight == was.InFlight && is.Size == was.Size {
+				line(fmt.Sprintf("HTTPS %s, %s: share of the reverse proxy", is.Name, sizeName(is.Size)), was.Share/max(was.Reverse, .01), is.Share/max(is.Reverse, .01), true)
 			}
 		}
 	}

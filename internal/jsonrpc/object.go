@@ -51,6 +51,15 @@ func (o Object) At(i int) (name string, value []byte) {
 	return Unquote(o.slice(m.keyStart, m.keyEnd)), o.slice(m.valStart, m.valEnd)
 }
 
+// Key returns the name of member i. It aliases the object unless the name has escapes.
+func (o Object) Key(i int) []byte {
+	key := o.slice(o.members[i].keyStart, o.members[i].keyEnd)
+	if bytes.IndexByte(key, '\\') < 0 {
+		return key
+	}
+	return []byte(Unquote(key))
+}
+
 func (o Object) slice(start, end int) []byte {
 	return o.raw[start-o.base : end-o.base : end-o.base]
 }

@@ -43,15 +43,20 @@ type Value struct {
 	Origin Origin          `json:"origin"`
 }
 
-// keys returns the known keys and those that a layer sets; cache is held.
-func (s *Store) keys() map[string]bool {
+// keys returns the known keys and those that a layer sets, if they start with prefix; cache is
+// held.
+func (s *Store) keys(prefix string) map[string]bool {
 	keys := map[string]bool{}
 	for _, k := range Keys {
-		keys[k.Name] = true
+		if strings.HasPrefix(k.Name, prefix) {
+			keys[k.Name] = true
+		}
 	}
 	for _, l := range s.layers() {
 		for k := range l.values {
-			keys[k] = true
+			if strings.HasPrefix(k, prefix) {
+				keys[k] = true
+			}
 		}
 	}
 	return keys
@@ -62,10 +67,7 @@ func (s *Store) All(prefix string) []Value {
 	s.cache.RLock()
 	defer s.cache.RUnlock()
 	var out []Value
-	for _, k := range slices.Sorted(maps.Keys(s.keys())) {
-		if !strings.HasPrefix(k, prefix) {
-			continue
-		}
+	for _, k := range slices.Sorted(maps.Keys(s.keys(prefix))) {
 		if v, from, ok := s.get(k); ok {
 			out = append(out, Value{k, v, from})
 		}

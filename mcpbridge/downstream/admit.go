@@ -110,7 +110,7 @@ func (s *Server) checkModern(w http.ResponseWriter, r *http.Request, msg *jsonrp
 	case msg.Method == "":
 		refuse(w, http.StatusBadRequest, nil, jsonrpc.CodeInvalidRequest, "unexpected response: servers send no requests in this protocol version")
 		return false
-	case r.Header.Get(mcp.HeaderLastEventID) != "":
+	case r.Header.Get(lastEventID) != "":
 		return mismatch("streams cannot be resumed in protocol version %s", mcp.ProtocolVersion20260728)
 	case msg.IsRequest() && header == "":
 		return mismatch("the header %s is missing", mcp.HeaderProtocolVersion)
@@ -144,6 +144,9 @@ func (s *Server) checkModern(w http.ResponseWriter, r *http.Request, msg *jsonrp
 	}
 	return true
 }
+
+// lastEventID is [mcp.HeaderLastEventID] as net/http keeps it, so that looking for it needs no memory.
+const lastEventID = "Last-Event-Id"
 
 // repeated reports whether the headers repeat the method and the name as they stand in the
 // message: then [mcp.ValidateStandardHeaders] finds nothing, and need not decode anything.

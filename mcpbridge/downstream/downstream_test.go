@@ -69,6 +69,27 @@ func TestNothingIsLost(t *testing.T) {
 	}
 }
 
+// A server's own error decides the status in the modern era, however long it is, and only there.
+func TestStatusOfAServersError(t *testing.T) {
+	long := strings.Repeat("x", 8<<10)
+	r := newRig(t, relay("srv__t", func(context.Context, tool.Call) (tool.Result, error) {
+		return tool.Result{Native: &tool.NativeResult{Error: json.RawMessage(`{"code":-32602,"message":"` + long + `"}`)}}, nil
+	}))
+	for _, c := range []struct {
+		header map[string]string
+		params string
+		want   int
+	}{
+		{modern("tools/call", "srv__t"), `{"name":"srv__t",` + modernMeta + `}`, http.StatusBadRequest},
+		{r.session(), `{"name":"srv__t"}`, http.StatusOK},
+	} {
+		a := r.send("POST", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":`+c.params+`}`, c.header)
+		if a.status != c.want || !strings.Contains(a.body, `"code":-32602`) || !strings.Contains(a.body, long) {
+			t.Errorf("%s: %d %.100s, want %d", c.params, a.status, a.body, c.want)
+		}
+	}
+}
+
 // HT-01…HT-03, DN-02…DN-06, DN-10, DN-13: each wrong request gets its own right
 // answer.
 func TestWrongRequests(t *testing.T) {

@@ -82,17 +82,16 @@ var (
 	nosniff     = []string{"nosniff"}
 )
 
-// statusOf maps the errors that the modern era wants visible in the status.
-func statusOf(out []byte, modern bool) int {
-	if !modern {
+// status is that of the response: the modern era wants some errors visible in it.
+func (x *exchange) status() int {
+	if !x.modern || x.refused == nil {
 		return http.StatusOK
 	}
-	var msg jsonrpc.Message
-	// Only short messages can be our refusals; results are not parsed again.
-	if len(out) > 4096 || msg.Parse(out) != nil || msg.Err == nil {
-		return http.StatusOK
+	code := x.refused.Code
+	if x.refused.Raw != nil { // a server's own words
+		code = jsonrpc.ParseError(x.refused.Raw).Code
 	}
-	switch jsonrpc.ParseError(msg.Err).Code {
+	switch code {
 	case jsonrpc.CodeMethodNotFound:
 		return http.StatusNotFound
 	case mcp.HEADER_MISMATCH, mcp.MISSING_REQUIRED_CLIENT_CAPABILITY, mcp.UNSUPPORTED_PROTOCOL_VERSION,

@@ -91,7 +91,8 @@ func (s *Server) answer(ctx context.Context, dst []byte, x *exchange) parts {
 		if !errors.Is(context.Cause(ctx), tool.ErrStopping) {
 			return nil
 		}
-		x.parts[0] = jsonrpc.AppendError(dst, x.msg.ID, cutOff(x.msg.Method))
+		x.refused = cutOff(x.msg.Method)
+		x.parts[0] = jsonrpc.AppendError(dst, x.msg.ID, x.refused)
 		return x.parts[:1]
 	case rerr != nil:
 		e, ok := errors.AsType[*jsonrpc.Error](rerr)
@@ -99,6 +100,7 @@ func (s *Server) answer(ctx context.Context, dst []byte, x *exchange) parts {
 			s.cfg.Log.Error().Err(rerr).Str("method", x.msg.Method).Msg("an MCP request failed")
 			e = &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "internal error"}
 		}
+		x.refused = e
 		x.parts[0] = jsonrpc.AppendError(dst, x.msg.ID, e)
 		return x.parts[:1]
 	case len(result) > inOnePiece:

@@ -39,7 +39,9 @@ type exchange struct {
 	buf    *bufpool.Buffer // holds the result, if set
 	spare  *bufpool.Buffer // room for a copy of it
 	parts  [3][]byte       // of the response
-	list   *rendered       // has the result, if that is a list of tools
+	// refused is the error that the response carries, nil for a result.
+	refused *jsonrpc.Error
+	list    *rendered // has the result, if that is a list of tools
 	// header looks a header up, for transports that have them.
 	header func(name string) (string, bool)
 	// flight outlives the request, for a client that answers questions with another request. It

@@ -172,11 +172,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, in *incoming, p *
 			}
 			return v[0], true
 		}
-		meta := openMeta(in.msg.Params)
-		x.caps, x.level = meta.open(), meta.level
-	} else {
-		x.caps = c.capabilities()
+		x.level = c.level
 	}
+	x.caps = c.capabilities()
 	x.narrow()
 	if in.msg.Method == "subscriptions/listen" && modern && !x.caller.IsServer() {
 		rs.mu.Lock()
@@ -201,7 +199,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, in *incoming, p *
 		writeList(w, r, x.list, out)
 		in.out = out[0]
 	default:
-		write(w, statusOf(out[0], modern), out...)
+		write(w, x.status(), out...)
 		in.out = out[0]
 	}
 	if in.msg.Method == "initialize" && !modern && !c.introduced() {

@@ -184,10 +184,10 @@ type client struct {
 	busy     int                 // requests and streams
 	inflight map[uint64]*running // by the hash of their ids; nil before the first
 	get      *stream             // the current GET stream
+	caps     jsonrpc.Object      // its declared capabilities, zero if none
+	level    string              // minimum severity of log messages; "" if it did not say
 
 	// Legacy only.
-	caps       jsonrpc.Object
-	level      string               // minimum severity of log messages; "" if it did not say
 	asks       map[int64]pendingAsk // pending questions
 	askSeq     int64
 	subscribed map[string]bool // resources
@@ -213,7 +213,11 @@ func modernClient(owner string, meta requestMeta, p *profile) *client {
 	}
 	sum := sha256.Sum256(all)
 	// It asks no questions outside a flight, and has no subscriptions.
-	return &client{owner: owner, session: "mcp_" + hex.EncodeToString(sum[:12]), profile: p, last: time.Now(), info: meta.clientInfo} // the request's memory, while the request owns it
+	var name [4 + 24]byte
+	return &client{ // in the request's memory, while the request owns it
+		owner: owner, session: string(hex.AppendEncode(append(name[:0], "mcp_"...), sum[:12])), profile: p, last: time.Now(),
+		info: meta.clientInfo, caps: meta.open(), level: meta.level,
+	}
 }
 
 var errSessionEnded = errors.New("the session has ended")

@@ -108,7 +108,11 @@ const Tasks = "io.modelcontextprotocol/tasks"
 
 // HasTasks reports whether capabilities, of a client or a server, declare [Tasks].
 func HasTasks(capabilities jsonrpc.Object) bool {
-	ext, err := jsonrpc.ParseObject(capabilities.Get("extensions"))
+	declared := capabilities.Get("extensions")
+	if declared == nil {
+		return false
+	}
+	ext, err := jsonrpc.ParseObject(declared)
 	raw := ext.Get(Tasks)
 	return err == nil && len(raw) > 0 && raw[0] == '{'
 }

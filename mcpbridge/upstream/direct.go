@@ -3,6 +3,7 @@ package upstream
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -28,17 +29,18 @@ const (
 	maxCarried    = 1024 // origins whose answers are kept
 )
 
-// direct is an [http.RoundTripper] for POST over plain HTTP/1.1, the hot path of the relay to a
-// server on this machine or network. It writes a request with one system call and reads the
-// answer on the caller's goroutine; net/http's transport takes two goroutines per connection,
-// and the hand-overs cost more than the work. All other requests, such as TLS and proxied ones,
-// go to next.
+// direct is an [http.RoundTripper] for POST over HTTP/1.1, the hot path of the relay. It writes a
+// request with one system call and reads the answer on the caller's goroutine; net/http's
+// transport takes two goroutines per connection, and the hand-overs cost more than the work. All
+// other requests, such as proxied ones, go to next, and so do those to https origins that have not
+// answered with HTTP/1.1 before: most speak HTTP/2, which needs one connection for all calls.
 type direct struct {
 	next *http.Transport
 
 	mu      sync.Mutex
-	idle    map[string][]*directConn
+	idle    map[origin][]*directConn
 	carried map[origin]bool // answers of carries
+	secure  map[string]bool // hosts that answer with HTTP/1.1 over TLS
 }
 
 // origin decides which proxy a request takes.
@@ -47,8 +49,9 @@ type origin struct{ scheme, host string }
 // directConn is one connection. Its reader is bounded while headers are read.
 type directConn struct {
 	net.Conn
+	tls   *tls.Conn // the same, if it is for https
 	owner *direct
-	host  string
+	at    origin
 	left  int64 // bytes that may still be read; unbounded once the header is read
 	r     *bufio.Reader
 	out   []byte
@@ -89,8 +92,16 @@ func (d *direct) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !ok || httptrace.ContextClientTrace(ctx) != nil { // next reports on its connections
 		return d.next.RoundTrip(req)
 	}
+	secure := req.URL.Scheme == "https"
+	if secure && !d.speaksOne(req.URL.Host) {
+		return d.learn(req)
+	}
 	for {
-		c, fresh, err := d.take(ctx, req)
+		c, fresh, err := d.take(ctx, req.URL)
+		if err != nil && secure {
+			d.forget(req.URL.Host)
+			return d.learn(req) // which knows more ways, or the reason
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -117,7 +128,7 @@ func (c *directConn) ContextEnded() { _ = c.SetDeadline(time.Unix(1, 0)) }
 // carries reports whether this transport's own connections carry requests to u. The answer is
 // kept for the few origins that there are.
 func (d *direct) carries(u *url.URL) bool {
-	if u.Scheme != "http" || u.User != nil {
+	if u.User != nil {
 		return false
 	}
 	if d.next.Proxy == nil {
@@ -146,35 +157,46 @@ func (d *direct) carries(u *url.URL) bool {
 var errStale = errors.New("the connection is no longer usable")
 
 // take returns an idle connection, or a fresh one.
-func (d *direct) take(ctx context.Context, req *http.Request) (_ *directConn, fresh bool, _ error) {
-	host := req.URL.Host
+func (d *direct) take(ctx context.Context, u *url.URL) (_ *directConn, fresh bool, _ error) {
+	at := origin{u.Scheme, u.Host}
 	for {
 		d.mu.Lock()
-		list := d.idle[host]
+		list := d.idle[at]
 		if len(list) == 0 {
 			d.mu.Unlock()
 			break
 		}
 		c := list[len(list)-1]
-		d.idle[host] = list[:len(list)-1]
+		d.idle[at] = list[:len(list)-1]
 		d.mu.Unlock()
-		if time.Since(c.since) < idleKept {
+		if time.Since(c.since) < idleKept && (c.tls == nil || c.quiet()) {
 			return c, false, nil
 		}
-		_ = c.Close()
+		c.leave()
 	}
-	addr := host
-	if req.URL.Port() == "" {
-		addr = net.JoinHostPort(req.URL.Hostname(), "80")
+	c, err := d.dial(ctx, u)
+	return c, true, err
+}
+
+func (d *direct) dial(ctx context.Context, u *url.URL) (*directConn, error) {
+	addr := u.Host
+	if u.Port() == "" {
+		addr = net.JoinHostPort(u.Hostname(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
 	}
 	nc, err := d.next.DialContext(ctx, "tcp", addr)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	c := &directConn{Conn: nc, owner: d, host: host}
+	c := &directConn{Conn: nc, owner: d, at: origin{u.Scheme, u.Host}}
 	c.r = bufio.NewReaderSize(c, directBuffer)
 	c.prepare()
-	return c, true, nil
+	if u.Scheme == "https" {
+		if err := c.encrypt(ctx, u.Hostname()); err != nil {
+			_ = nc.Close()
+			return nil, err
+		}
+	}
+	return c, nil
 }
 
 // prepare makes the functions of alive and send, which take no memory then.
@@ -289,9 +311,9 @@ func (c *directConn) exchange(req *http.Request, body []byte, fresh bool) (*http
 	c.out = b
 	var err error
 	switch {
-	case body == nil && c.raw != nil:
+	case body == nil && c.raw != nil && c.tls == nil:
 		err = c.send(fresh)
-	case !fresh && !c.alive():
+	case !fresh && c.tls == nil && !c.alive():
 		err = errStale
 	default:
 		bufs := net.Buffers{b, body}
@@ -376,30 +398,31 @@ func (b *directBody) Close() error {
 
 func (d *direct) put(c *directConn) {
 	c.since = time.Now()
+	var over []*directConn
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	list := d.idle[c.host]
-	if len(list) >= idlePerHost {
-		_ = c.Close()
-		return
-	}
+	list := d.idle[c.at]
 	// The oldest are at the front.
-	for len(list) > 0 && time.Since(list[0].since) > idleKept {
-		_ = list[0].Close()
+	for len(list) > 0 && (len(list) >= idlePerHost || time.Since(list[0].since) > idleKept) {
+		over = append(over, list[0])
 		list = list[1:]
 	}
-	d.idle[c.host] = append(list, c)
+	d.idle[c.at] = append(list, c)
+	d.mu.Unlock()
+	for _, c := range over {
+		c.leave()
+	}
 }
 
 // CloseIdleConnections closes the unused connections.
 func (d *direct) CloseIdleConnections() {
 	d.mu.Lock()
-	for host, list := range d.idle {
-		for _, c := range list {
-			_ = c.Close()
-		}
-		delete(d.idle, host)
-	}
+	idle := d.idle
+	d.idle = map[origin][]*directConn{}
 	d.mu.Unlock()
+	for _, list := range idle {
+		for _, c := range list {
+			c.leave()
+		}
+	}
 	d.next.CloseIdleConnections()
 }

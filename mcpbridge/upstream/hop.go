@@ -97,11 +97,11 @@ func appendForeign(dst, meta []byte, token bool) (out []byte, skipped bool) {
 	}
 	open := len(dst)
 	for i := range obj.Len() {
-		name, value := obj.At(i)
-		if isReserved(name) || (name == "progressToken" && !token) {
+		if key := obj.Key(i); isReserved(key) || (string(key) == "progressToken" && !token) {
 			skipped = true
 			continue
 		}
+		name, value := obj.At(i)
 		if len(dst) > open {
 			dst = append(dst, ',')
 		}

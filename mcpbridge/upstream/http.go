@@ -74,7 +74,7 @@ type Transport interface {
 // NewTransport returns a transport; the caller closes its idle connections when all servers are
 // stopped.
 func NewTransport() Transport {
-	return &direct{idle: map[string][]*directConn{}, next: &http.Transport{
+	return &direct{idle: map[origin][]*directConn{}, next: &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
 		DialContext:            (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
 		MaxIdleConns:           512,
@@ -145,7 +145,7 @@ func newHTTP(rt http.RoundTripper, rawURL string, headers map[string]string, dro
 		base = a.base
 	}
 	if d, ok := base.(*direct); ok {
-		t.direct = d.carries(u)
+		t.direct = u.Scheme == "http" && d.carries(u)
 	}
 	t.ctx, t.cancel = context.WithCancel(context.Background())
 	return t, nil

@@ -137,7 +137,7 @@ func TestPlainAnswers(t *testing.T) {
 	idle := func() int {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		return len(d.idle[req.URL.Host])
+		return len(d.idle[origin{"http", req.URL.Host}])
 	}
 	first := post()
 	if text, err := io.ReadAll(first.Body); err != nil || string(text) != body {

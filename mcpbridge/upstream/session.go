@@ -342,9 +342,9 @@ func (s *session) appendClient(dst []byte, p relay.Peer) []byte {
 }
 
 // isReserved reports whether a key of _meta is the protocol's own and applies to one hop.
-func isReserved(name string) bool {
+func isReserved(name []byte) bool {
 	const prefix = "io.modelcontextprotocol/"
-	return len(name) > len(prefix) && name[:len(prefix)] == prefix
+	return len(name) > len(prefix) && string(name[:len(prefix)]) == prefix
 }
 
 // named are the members of params that the header Mcp-Name repeats.

@@ -90,7 +90,7 @@ func TestStaleConnections(t *testing.T) {
 				eventually.True(t, "the connection is stale", func() bool {
 					d.mu.Lock()
 					defer d.mu.Unlock()
-					list := d.idle[to.Host]
+					list := d.idle[origin{"http", to.Host}]
 					return len(list) == 0 || !list[0].alive() // it may have been closed with the answer
 				})
 				if err := turn(t.Context(), d, to, body); err != nil {

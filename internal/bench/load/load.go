@@ -8,6 +8,7 @@ package load
 import (
 	"bufio"
 	"bytes"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -24,7 +25,8 @@ const maxBody = 64 << 20
 // Endpoint is where messages are posted to.
 type Endpoint struct {
 	Addr, Path string
-	Header     string // further header lines, each with its CRLF
+	Header     string      // further header lines, each with its CRLF
+	TLS        *tls.Config // nil without TLS
 }
 
 // Conn is one kept-alive connection to an endpoint.
@@ -48,6 +50,16 @@ func (e Endpoint) Dial() (*Conn, error) {
 	c, err := net.Dial("tcp", e.Addr) //nolint:noctx // loopback
 	if err != nil {
 		return nil, err
+	}
+	if e.TLS != nil {
+		cfg := e.TLS.Clone()
+		cfg.ServerName, _, _ = net.SplitHostPort(e.Addr)
+		secure := tls.Client(c, cfg)
+		if err := secure.Handshake(); err != nil { //nolint:noctx // loopback
+			_ = c.Close()
+			return nil, err
+		}
+		c = secure
 	}
 	return &Conn{c: c, r: bufio.NewReaderSize(c, 64<<10), w: bufio.NewWriterSize(c, 64<<10), to: e}, nil
 }
