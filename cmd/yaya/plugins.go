@@ -49,7 +49,7 @@ func pluginCommand(g *daemon.Flags) *cobra.Command {
 		},
 	}
 	list.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	c.AddCommand(list, pluginInstallCommand(g), pluginAcceptCommand(g), pluginReloadCommand(g), pluginRemoveCommand(g), pluginSwitchCommand(g, true), pluginSwitchCommand(g, false), pluginTestCommand(g))
+	c.AddCommand(list, pluginNewCommand(), pluginInstallCommand(g), pluginAcceptCommand(g), pluginReloadCommand(g), pluginRemoveCommand(g), pluginSwitchCommand(g, true), pluginSwitchCommand(g, false), pluginTestCommand(g))
 	return c
 }
 
