@@ -88,7 +88,7 @@ func TestProposals(t *testing.T) {
 	}
 }
 
-// Y-104: what an update would change is told, new permissions first.
+// Y-104: an update tells its differences, new permissions first.
 func TestDifferences(t *testing.T) {
 	t.Parallel()
 	was := remote.Description{Version: "1.0.0", Category: "tool", Run: []string{"python3", "main.py"}, Permissions: remote.Permissions{Network: []string{"a.example"}, Read: []string{"~/notes"}}}

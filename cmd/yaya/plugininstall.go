@@ -89,7 +89,7 @@ nothing of the plugin runs before the answer. It copies the files and pins their
 files that change later do not run until you accept them (yaya plugin accept).
 
 Packages are fetched with git, npm, pip or go, and your settings of them, and only unpacked:
-no script, hook or build of a package runs. What a package depends on is not installed. A
+no script, hook or build of a package runs. yaya installs no dependencies of a package. A
 module of Go is built after your answer, in a sandbox without a network. Without a version,
 the newest is taken.
 

@@ -291,7 +291,7 @@ func TestPluginTwoSteps(t *testing.T) {
 	install := func(digest string) string { return fmt.Sprintf(`{"source":%q,"digest":%q}`, told.Source, digest) }
 	propose()
 	s.admin("POST", "/plugins/install", install("sha256:"+strings.Repeat("0", 64)), http.StatusBadRequest, nil)
-	// What was shown is installed, although the repository has gone.
+	// The second step installs the files that were shown, although the repository has gone.
 	if err := os.Rename(s.repository, s.repository+"-gone"); err != nil {
 		t.Fatal(err)
 	}
@@ -348,4 +348,36 @@ func TestUnbuiltPlugin(t *testing.T) {
 		t.Errorf("plugin install = %v\n%swant the compiler's reason", err, out)
 	}
 	s.says("run", s.must("run", hello), "Hello from 0.1.0, Ada!")
+}
+
+// The modules that a plugin in Go requires are those of its go.sum, and no others.
+func TestPluginWithModules(t *testing.T) {
+	t.Parallel()
+	s := newSources(t, "go")
+	dep := map[string][]byte{"go.mod": []byte("module example.com/dep\n\ngo 1.21\n"), "dep.go": []byte("package dep\n\nconst Word = \"Required\"\n")}
+	at := filepath.Join(s.proxy, "example.com", "dep", "@v")
+	s.put(at, map[string][]byte{
+		"list": []byte("v1.0.0\n"), "v1.0.0.info": []byte(`{"Version":"v1.0.0"}`), "v1.0.0.mod": dep["go.mod"], "v1.0.0.zip": zipped(t, "example.com/dep@v1.0.0/", dep),
+	})
+	dir := filepath.Join(s.dir, "hello")
+	files := packaged(t, "go", "0.1.0", "")
+	files["main.go"] = bytes.Replace(bytes.Replace(files["main.go"], []byte("\"context\"\n"), []byte("\"context\"\n\n\t\"example.com/dep\"\n"), 1), []byte(`"Hello from 0.1.0, "`), []byte("dep.Word"), 1)
+	files["go.mod"] = append(files["go.mod"], "\nrequire example.com/dep v1.0.0\n"...)
+	s.put(dir, files)
+	if out, err := s.run("plugin", "install", "--yes", dir); err == nil || !strings.Contains(out, "go.sum") {
+		t.Errorf("plugin install without go.sum = %v\n%swant that it is missing", err, out)
+	}
+	tidy := exec.CommandContext(t.Context(), "go", "mod", "tidy")
+	tidy.Dir, tidy.Env = dir, append(s.environ(), "GOMODCACHE="+t.TempDir(), "GOFLAGS=-modcacherw")
+	if out, err := tidy.CombinedOutput(); err != nil {
+		t.Fatalf("go mod tidy: %v\n%s", err, out)
+	}
+	s.must("plugin", "install", "--yes", dir)
+	s.says("run", s.must("run", hello), "RequiredAda!")
+	// Other files under the same version are not what go.sum says.
+	dep["dep.go"] = []byte("package dep\n\nconst Word = \"Changed\"\n")
+	s.put(at, map[string][]byte{"v1.0.0.zip": zipped(t, "example.com/dep@v1.0.0/", dep)})
+	if out, err := s.run("plugin", "install", "--yes", dir); err == nil || !strings.Contains(out, "checksum mismatch") {
+		t.Errorf("plugin install with another module = %v\n%swant that its checksum is wrong", err, out)
+	}
 }

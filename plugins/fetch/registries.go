@@ -265,7 +265,7 @@ func goClient(work string) program {
 }
 
 // Modules downloads what a module requires, as its go.sum says, into the folder modules below
-// work. It reads the module's go.mod and go.sum, and changes neither.
+// work. It reads the module's go.mod and go.sum, and does not change them.
 func (c *Client) Modules(ctx context.Context, folder, work string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, DefaultTime, fmt.Errorf("it took more than %v", DefaultTime))
 	defer cancel()

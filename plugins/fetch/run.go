@@ -129,8 +129,8 @@ type program struct {
 	stdin        io.Reader // nil for none
 }
 
-// run runs a client in a folder until it ends, and hands what it prints to read, which is told
-// of the end of the output. read must not keep the client waiting without ctx.
+// run runs a client until it ends. read reads what it prints, up to the end; an error of read ends
+// the client.
 func (j *job) run(ctx context.Context, p program, args []string, read func(io.Reader) error) error {
 	return j.c.run(ctx, p, args, j.dir, j.f.work, read)
 }

@@ -41,7 +41,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// What a client would take for an option, another protocol, another source or a secret is refused.
+// Options of a client, other protocols and sources, and addresses with a secret are refused.
 func TestParseRefuses(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
