@@ -169,7 +169,7 @@ func checkGit(address string) error {
 		return nil
 	}
 	u, err := url.Parse(address)
-	if err != nil {
+	if err != nil || !strings.Contains(address, "://") {
 		return errors.New("not an address of a Git repository")
 	}
 	switch {

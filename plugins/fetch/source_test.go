@@ -65,7 +65,7 @@ func TestParseRefuses(t *testing.T) {
 		"git+https://example.com/w@a..b":          "not a version",
 		"git+https://example.com/w@":              "no tag",
 		"git+http://example.com/w":                "https, ssh or file",
-		"git+ext::sh -c evil":                     "https, ssh or file",
+		"git+ext::sh -c evil":                     "not an address",
 		"git+ext://sh/x":                          "https, ssh or file",
 		"git+ssh://-oProxyCommand=evil/w":         "name of a host",
 		"git+ssh://-l@example.com/w":              "name of a user",
@@ -126,4 +126,26 @@ func TestUpdate(t *testing.T) {
 	if _, _, err := s.Update("--foo"); err == nil {
 		t.Error("Update() to an option = nil, want an error")
 	}
+}
+
+// A source that was accepted is read again as itself, and nothing in it is an option of a client.
+func FuzzParse(f *testing.F) {
+	for _, text := range []string{"npm:@me/weather@1.2.0", "pypi:w@1", "go:example.com/w@v1.0.0", "git+https://example.com/w@v1", "git@example.com:w.git@v1", "git+file:///w", "ssh://git@example.com/w@a/b", "./w"} {
+		f.Add(text)
+	}
+	f.Add("git+file:/") // found by this test
+	f.Fuzz(func(t *testing.T, text string) {
+		s, remote, err := Parse(text)
+		if err != nil || !remote {
+			return
+		}
+		if again, _, err := Parse(s.String()); err != nil || again != s {
+			t.Errorf("Parse(%q) = %+v, %v; want %+v, as %q", s.String(), again, err, s, text)
+		}
+		for _, part := range []string{s.Name, s.Version} {
+			if strings.HasPrefix(part, "-") || strings.ContainsAny(part, " \n\x00") {
+				t.Errorf("Parse(%q) = %+v, want no option and no white space in it", text, s)
+			}
+		}
+	})
 }
