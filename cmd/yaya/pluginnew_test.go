@@ -125,17 +125,19 @@ func TestNewPluginIsReloaded(t *testing.T) {
 	b.must("plugin", "install", "--yes", "--editable", at)
 	old := b.daemon("run", hello)
 	eventually.True(t, "the call runs", exists("called"))
-	fastest := time.Hour
-	for _, word := range []string{"NEW", "NEWER", "NEWEST"} {
-		began := time.Now()
+	// A busy machine may take longer now and then, so one of ten edits has to be in time.
+	within := false
+	for n := 0; n < 10 && !within; n++ {
+		word, began := fmt.Sprint("NEW", n), time.Now()
 		edit(word, "")
 		eventually.True(t, word+" has started", exists("started-"+word))
-		fastest = min(fastest, time.Since(began))
+		took := time.Since(began)
+		within = took <= time.Second
+		t.Logf("the changed plugin started after %v", took)
 		eventually.True(t, word+" answers", func() bool { return strings.Contains(b.must("run", hello), word+", Ada!") })
 	}
-	t.Logf("the fastest reload took %v", fastest)
-	if fastest > time.Second { // the others may have met a busy machine
-		t.Errorf("the fastest of three reloads took %v, want at most a second", fastest)
+	if !within {
+		t.Error("ten reloads took more than a second each")
 	}
 	select {
 	case <-old.exited:

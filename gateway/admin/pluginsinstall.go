@@ -120,6 +120,11 @@ func (a *API) installRoutes(r routes) {
 		}
 		return &outPackage{p}, nil
 	})
+	a.installedRoutes(r)
+}
+
+// installedRoutes declares the routes that start and remove an installed plugin.
+func (a *API) installedRoutes(r routes) {
 	handle(r, "POST", "/api/plugins/{name}/reload", "reloadPlugin", api.For(auth.ConfigWrite), "Start an installed plugin again, or accept its changed files", http.StatusOK, func(ctx context.Context, in *struct {
 		InPlugin
 		Body struct {
