@@ -22,18 +22,20 @@ type thirdParty struct {
 	c     *core
 	store *installed.Store
 
-	mu      sync.Mutex // one change at a time
-	current map[string]*remote.Current
-	made    []*remote.Plugin
-	edited  map[string]*installed.Watch // editable ones, by name
-	more    chan struct{}               // holds a value when one was added
+	mu       sync.Mutex // one change at a time
+	current  map[string]*remote.Current
+	made     []*remote.Plugin
+	edited   map[string]*installed.Watch // editable ones, by name
+	held     proposals
+	fetching chan struct{} // holds a value while a client runs
+	more     chan struct{} // holds a value when one was added
 
 	stop     context.CancelFunc
 	watching sync.WaitGroup
 }
 
 func newThirdParty(c *core) *thirdParty {
-	return &thirdParty{c: c, store: installed.NewStore(c.st.at.data), current: map[string]*remote.Current{}, edited: map[string]*installed.Watch{}, more: make(chan struct{}, 1), stop: func() {}}
+	return &thirdParty{c: c, store: installed.NewStore(c.st.at.data), current: map[string]*remote.Current{}, edited: map[string]*installed.Watch{}, more: make(chan struct{}, 1), fetching: make(chan struct{}, 1), stop: func() {}}
 }
 
 // load loads all, in the order in which they are discovered. One that cannot be loaded keeps
@@ -121,34 +123,6 @@ func (t *thirdParty) replace(ctx context.Context, e installed.Entry) error {
 	return t.c.kernel.Plugins.Replace(ctx, p)
 }
 
-// Install implements [admin.Installer].
-func (t *thirdParty) Install(ctx context.Context, source string, editable bool, digest string) (err error) {
-	p, err := installed.Inspect(source)
-	if err != nil {
-		return fmt.Errorf("%w: %w", admin.ErrRefused, err)
-	}
-	defer func() { err = errors.Join(err, p.Close()) }()
-	name := p.Description.Name
-	if digest == "" {
-		return fmt.Errorf("%w: nobody has agreed to it: yaya plugin install shows what it may do, and asks; its files have the digest %s", admin.ErrRefused, p.Digest)
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, s := range t.c.kernel.Plugins.Snapshot() {
-		if s.Name == name && s.Bundled {
-			return fmt.Errorf("%w: plugin %s is a part of yaya: give yours another name", admin.ErrRefused, name)
-		}
-	}
-	e, err := t.store.Install(p, editable, digest)
-	if err != nil {
-		return err
-	}
-	if err := t.replace(context.WithoutCancel(ctx), e); err != nil {
-		return fmt.Errorf("%s %s is installed, and does not start: %w", e.Name, e.Version, err)
-	}
-	return nil
-}
-
 // Reload implements [admin.Installer].
 func (t *thirdParty) Reload(ctx context.Context, name, digest string) error {
 	t.mu.Lock()
@@ -231,23 +205,27 @@ func (t *thirdParty) Close(ctx context.Context) error {
 	t.mu.Lock()
 	made := t.made
 	t.mu.Unlock()
-	var errs []error
+	errs := []error{t.held.close()}
 	for _, p := range made {
 		errs = append(errs, p.Close(ctx))
 	}
 	return errors.Join(errs...)
 }
 
-// InstalledPackage returns the present files of an installed plugin, to be shown.
-func InstalledPackage(g *Flags, name string) (_ *installed.Package, err error) {
+// InstalledPackage describes the present files of an installed plugin.
+func InstalledPackage(g *Flags, name string) (shown admin.PluginPackage, err error) {
 	p, err := g.Paths()
 	if err != nil {
-		return nil, err
+		return shown, err
 	}
 	data, err := os.OpenRoot(p.Data)
 	if err != nil {
-		return nil, fmt.Errorf("data directory: %w", err)
+		return shown, fmt.Errorf("data directory: %w", err)
 	}
 	defer func() { err = errors.Join(err, data.Close()) }()
-	return installed.NewStore(data).Present(name)
+	present, err := installed.NewStore(data).Present(name)
+	if err != nil {
+		return shown, err
+	}
+	return pluginPackage(present), present.Close()
 }

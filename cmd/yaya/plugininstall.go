@@ -7,14 +7,16 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/yaya-ai/yaya/daemon"
+	"github.com/yaya-ai/yaya/gateway/admin"
 	"github.com/yaya-ai/yaya/internal/worded"
 	"github.com/yaya-ai/yaya/plugins/conform"
-	"github.com/yaya-ai/yaya/plugins/installed"
+	"github.com/yaya-ai/yaya/plugins/fetch"
 )
 
 // atPlugin is the path of a plugin in the API.
@@ -22,70 +24,135 @@ func atPlugin(name string) string { return "/api/plugins/" + url.PathEscape(name
 
 // showPackage prints what a person has to know before a plugin is installed. The texts are
 // its author's.
-func showPackage(w io.Writer, p *installed.Package, editable bool) {
-	d := &p.Description
+func showPackage(w io.Writer, p *admin.PluginPackage) {
 	show := func(what, text string) { fmt.Fprintf(w, "  %-12s %s\n", what, daemon.Printable(text, 2000)) }
-	fmt.Fprintf(w, "Plugin %s %s\n", daemon.Printable(d.Name, 80), daemon.Printable(d.Version, 80))
-	if d.Description != "" {
-		show("description", d.Description)
+	all := func(what string, lines []string) {
+		for _, line := range lines {
+			show(what, line)
+			what = ""
+		}
+	}
+	fmt.Fprintf(w, "Plugin %s %s\n", daemon.Printable(p.Name, 80), daemon.Printable(p.Version, 80))
+	if p.Description != "" {
+		show("description", p.Description)
 	}
 	show("source", p.Source)
+	if p.Resolved != "" {
+		show("resolved", p.Resolved)
+	}
 	show("digest", p.Digest)
-	show("category", d.Category)
-	show("runs", strings.Join(d.Run, " "))
-	if len(d.Requires) > 0 {
-		show("requires", strings.Join(d.Requires, ", "))
+	show("category", p.Category)
+	if p.Builds != "" {
+		show("builds", p.Builds)
 	}
-	if len(d.Subscriptions) > 0 {
-		show("gets events", strings.Join(d.Subscriptions, ", "))
+	show("runs", p.Runs)
+	if len(p.Requires) > 0 {
+		show("requires", strings.Join(p.Requires, ", "))
 	}
-	for i, line := range d.Permissions.Lines() {
-		what := ""
-		if i == 0 {
-			what = "permissions"
-		}
-		show(what, line)
+	if len(p.Subscriptions) > 0 {
+		show("gets events", strings.Join(p.Subscriptions, ", "))
 	}
-	if editable {
+	all("permissions", p.Permissions)
+	if p.Editable {
 		show("editable", "changes of its files run without another question")
 	}
+	if p.Installed != "" {
+		show("replaces", "version "+p.Installed)
+	}
+	all("changes", p.Changes)
+}
+
+// agree shows a package and asks about it, and installs it after a yes.
+func agree(c *cobra.Command, g *daemon.Flags, p *admin.PluginPackage, agreed bool, question, done string) error {
+	out := c.OutOrStdout()
+	showPackage(out, p)
+	if !agreed && !confirm(c.Context(), c.InOrStdin(), out, question) {
+		return notDone(c.Context(), out, strings.ToLower(done), "Answer yes on a terminal, or give --yes.")
+	}
+	return daemon.WithAgents(c.Context(), g, func(b *daemon.Backend) error {
+		body := map[string]any{"source": p.Source, "editable": p.Editable, "digest": p.Digest}
+		if err := b.API(c.Context(), http.MethodPost, "/api/plugins/install", body, nil); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintf(out, "%s %s %s.\n", done, p.Name, p.Version)
+		return err
+	})
 }
 
 func pluginInstallCommand(g *daemon.Flags) *cobra.Command {
 	var editable, agreed bool
 	c := &cobra.Command{
-		Use: "install FOLDER|FILE.tar.gz", Short: "Install a plugin",
-		Long: `Install a plugin from a folder or a .tar.gz. yaya shows the source, version, digest,
-category, permissions and what will run, and asks; nothing of the plugin runs before the
-answer. It copies the files and pins their digest: files that change later do not run
-until you accept them (yaya plugin accept).
+		Use: "install SOURCE", Short: "Install a plugin",
+		Long: `Install a plugin from a folder, a .tar.gz, a Git repository, or a package of npm, PyPI or Go.
+yaya shows the source, version, digest, category, permissions and what will run, and asks;
+nothing of the plugin runs before the answer. It copies the files and pins their digest:
+files that change later do not run until you accept them (yaya plugin accept).
+
+Packages are fetched with git, npm, pip or go, and your settings of them, and only unpacked:
+no script, hook or build of a package runs. yaya installs no dependencies of a package. A
+module of Go is built after your answer, in a sandbox without a network. Without a version,
+the newest is taken.
 
 With --editable the folder stays where it is, and yaya loads the plugin again whenever its
 files change, without asking.`,
+		Example: `  yaya plugin install ./weather
+  yaya plugin install git+https://example.com/weather@v1.2.0
+  yaya plugin install npm:yaya-weather@1.2.0
+  yaya plugin install pypi:yaya-weather
+  yaya plugin install go:example.com/weather@v1.2.0`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) (err error) {
-			p, err := installed.Inspect(args[0])
+		RunE: func(c *cobra.Command, args []string) error {
+			source := args[0]
+			_, elsewhere, err := fetch.Parse(source)
+			if err == nil && !elsewhere {
+				source, err = filepath.Abs(source) // the daemon runs in another folder
+			}
 			if err != nil {
 				return err
 			}
-			defer func() { err = errors.Join(err, p.Close()) }()
-			out := c.OutOrStdout()
-			showPackage(out, p, editable)
-			if !agreed && !confirm(c.Context(), c.InOrStdin(), out, "Install it?") {
-				return notDone(c.Context(), out, "installed", "Answer yes on a terminal, or give --yes.")
+			var told struct {
+				Package admin.PluginPackage `json:"package"`
 			}
-			return daemon.WithAgents(c.Context(), g, func(b *daemon.Backend) error {
-				body := map[string]any{"source": p.Source, "editable": editable, "digest": p.Digest}
-				if err := b.API(c.Context(), http.MethodPost, "/api/plugins/install", body, nil); err != nil {
-					return err
-				}
-				_, err := fmt.Fprintf(out, "Installed %s %s.\n", p.Description.Name, p.Description.Version)
+			if err := daemon.WithAgents(c.Context(), g, func(b *daemon.Backend) error {
+				return b.API(c.Context(), http.MethodPost, "/api/plugins/install", map[string]any{"source": source, "editable": editable}, &told)
+			}); err != nil {
 				return err
-			})
+			}
+			return agree(c, g, &told.Package, agreed, "Install it?", "Installed")
 		},
 	}
 	c.Flags().BoolVar(&editable, "editable", false, "leave the folder where it is, and load the plugin again when it changes")
 	c.Flags().BoolVarP(&agreed, "yes", "y", false, "install without asking")
+	return c
+}
+
+func pluginUpdateCommand(g *daemon.Flags) *cobra.Command {
+	var version string
+	var agreed bool
+	c := &cobra.Command{
+		Use: "update NAME", Short: "Install a newer version of a plugin",
+		Long: `Install the newest version of a plugin, or the named one, from where it came from. yaya
+shows it and what differs from the installed one, new permissions first, and asks.
+
+The newest version of a Git repository is its highest tag such as v1.2.0; of a plugin that
+was installed from a branch, it is the branch's newest commit.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			var p admin.PluginPackage
+			if err := daemon.WithAgents(c.Context(), g, func(b *daemon.Backend) error {
+				return b.API(c.Context(), http.MethodPost, atPlugin(args[0])+"/update", map[string]string{"version": version}, &p)
+			}); err != nil {
+				return err
+			}
+			if p.Same {
+				_, err := fmt.Fprintf(c.OutOrStdout(), "%s %s is what is installed.\n", p.Name, p.Version)
+				return err
+			}
+			return agree(c, g, &p, agreed, "Update it?", "Updated")
+		},
+	}
+	c.Flags().StringVar(&version, "version", "", "version, tag or commit instead of the newest")
+	c.Flags().BoolVarP(&agreed, "yes", "y", false, "update without asking")
 	return c
 }
 
@@ -96,14 +163,13 @@ func pluginAcceptCommand(g *daemon.Flags) *cobra.Command {
 		Long: `Accept the files of an installed plugin that have changed since it was installed. yaya
 shows what the plugin may do now, and asks.`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) (err error) {
+		RunE: func(c *cobra.Command, args []string) error {
 			p, err := daemon.InstalledPackage(g, args[0])
 			if err != nil {
 				return err
 			}
-			defer func() { err = errors.Join(err, p.Close()) }()
 			out := c.OutOrStdout()
-			showPackage(out, p, false)
+			showPackage(out, &p)
 			if !agreed && !confirm(c.Context(), c.InOrStdin(), out, "Accept these files?") {
 				return notDone(c.Context(), out, "accepted", "Answer yes on a terminal, or give --yes.")
 			}

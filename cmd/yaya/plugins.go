@@ -36,7 +36,7 @@ func pluginCommand(g *daemon.Flags) *cobra.Command {
 					return printJSON(c.OutOrStdout(), got.Plugins)
 				}
 				tw := tabwriter.NewWriter(c.OutOrStdout(), 0, 4, 2, ' ', 0)
-				fmt.Fprintln(tw, "PLUGIN\tCATEGORY\tVERSION\tSTATUS\t")
+				fmt.Fprintln(tw, "PLUGIN\tCATEGORY\tVERSION\tSTATUS\tSOURCE\t")
 				for _, p := range got.Plugins {
 					if len(p.Guards) > 0 {
 						p.Category += ", guards " + strings.Join(p.Guards, " and ")
@@ -45,14 +45,21 @@ func pluginCommand(g *daemon.Flags) *cobra.Command {
 					if !p.Enabled {
 						status = "switched off"
 					}
-					fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\n", p.Name, p.Category, p.Version, status, daemon.Printable(p.Error, 200))
+					source := ""
+					if p.Origin != nil {
+						source = p.Origin.Source
+						if p.Origin.Editable {
+							source += " (editable)"
+						}
+					}
+					fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\n", p.Name, p.Category, p.Version, status, daemon.Printable(source, 200), daemon.Printable(p.Error, 200))
 				}
 				return tw.Flush()
 			})
 		},
 	}
 	list.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	c.AddCommand(list, pluginInstallCommand(g), pluginAcceptCommand(g), pluginReloadCommand(g), pluginRemoveCommand(g), pluginSwitchCommand(g, true), pluginSwitchCommand(g, false), pluginTestCommand(g))
+	c.AddCommand(list, pluginNewCommand(), pluginInstallCommand(g), pluginUpdateCommand(g), pluginAcceptCommand(g), pluginReloadCommand(g), pluginRemoveCommand(g), pluginSwitchCommand(g, true), pluginSwitchCommand(g, false), pluginTestCommand(g))
 	return c
 }
 

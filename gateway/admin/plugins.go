@@ -3,28 +3,15 @@ package admin
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"strings"
 	"time"
 
 	"github.com/yaya-ai/yaya/auth"
 	"github.com/yaya-ai/yaya/gateway/api"
-	"github.com/yaya-ai/yaya/internal/masked"
 	"github.com/yaya-ai/yaya/kernel/config"
 	"github.com/yaya-ai/yaya/kernel/plugin"
 )
-
-// Installer installs plugins. An error that wraps [ErrRefused] refuses the source;
-// any other one is a failure.
-type Installer interface {
-	// Install installs the files at source, whose digest the user has agreed to.
-	Install(ctx context.Context, source string, editable bool, digest string) error
-	// Reload starts a plugin again; with a digest, it accepts the files that have it.
-	Reload(ctx context.Context, name, digest string) error
-	// Uninstall removes a plugin, with its state if purge is set.
-	Uninstall(ctx context.Context, name string, purge bool) error
-}
 
 // Plugin is a plugin as the API shows it.
 type Plugin struct {
@@ -39,6 +26,7 @@ type Plugin struct {
 	Package       *Package                   `json:"package,omitempty" doc:"absent for a part of yaya"`
 	ConfigSchema  json.RawMessage            `json:"config_schema" doc:"JSON Schema of its settings, or null"`
 	CurrentConfig map[string]json.RawMessage `json:"current_config" doc:"its settings, nested, secrets masked"`
+	Origin        *PluginOrigin              `json:"origin,omitempty" doc:"of one that was installed"`
 }
 
 type (
@@ -55,12 +43,6 @@ type (
 			Name    string `json:"name"`
 			Enabled bool   `json:"enabled"`
 			Reload  bool   `json:"reload_required"`
-		}
-	}
-	outInstalled struct {
-		Body struct {
-			Source string `json:"source"`
-			OK     bool   `json:"ok"`
 		}
 	}
 	outReloaded struct {
@@ -82,8 +64,16 @@ func (a *API) pluginRoutes() {
 	handle(r, "GET", "/api/plugins", "listPlugins", api.For(auth.ConfigRead), "List plugins, in load order", http.StatusOK, func(context.Context, *none) (*outPlugins, error) {
 		out := new(outPlugins)
 		out.Body.Plugins = []Plugin{}
+		var from map[string]PluginOrigin
+		if a.cfg.Installer != nil {
+			from = a.cfg.Installer.Origins()
+		}
 		for _, s := range a.cfg.Plugins.Snapshot() {
-			out.Body.Plugins = append(out.Body.Plugins, a.shown(s))
+			p := a.shown(s)
+			if origin, ok := from[s.Name]; ok && !s.Bundled {
+				p.Origin = &origin
+			}
+			out.Body.Plugins = append(out.Body.Plugins, p)
 		}
 		a.describe(out.Body.Plugins)
 		return out, nil
@@ -118,85 +108,6 @@ func (a *API) pluginRoutes() {
 		return out, err
 	})
 	a.installRoutes(r)
-}
-
-// installRoutes declares the routes that change which plugins there are.
-func (a *API) installRoutes(r routes) {
-	handle(r, "POST", "/api/plugins/install", "installPlugin", api.For(auth.ConfigWrite), "Install a plugin", http.StatusOK, func(ctx context.Context, in *struct {
-		Body struct {
-			Source   string `json:"source" minLength:"1" maxLength:"4096"`
-			Editable bool   `json:"editable,omitempty"`
-			Digest   string `json:"digest,omitempty" maxLength:"128" doc:"of the files that were shown to the user; without it the answer is a refusal that names it"`
-		}
-	},
-	) (*outInstalled, error) {
-		if a.cfg.Installer == nil {
-			return nil, api.Fail(http.StatusBadRequest, "this yaya installs no plugins: those that it has are built in")
-		}
-		if err := a.audited(ctx, "plugin_installing", masked.Word(in.Body.Source), map[string]any{"editable": in.Body.Editable, "digest": in.Body.Digest}); err != nil {
-			return nil, err
-		}
-		if err := a.cfg.Installer.Install(ctx, in.Body.Source, in.Body.Editable, in.Body.Digest); err != nil {
-			return nil, failedOr(err, "the plugin could not be installed")
-		}
-		out := new(outInstalled)
-		out.Body.Source, out.Body.OK = in.Body.Source, true
-		return out, nil
-	})
-	handle(r, "POST", "/api/plugins/{name}/reload", "reloadPlugin", api.For(auth.ConfigWrite), "Start an installed plugin again, or accept its changed files", http.StatusOK, func(ctx context.Context, in *struct {
-		InPlugin
-		Body struct {
-			Digest string `json:"digest,omitempty" maxLength:"128" doc:"of the changed files that were shown to the user"`
-		}
-	},
-	) (*outReloaded, error) {
-		if a.cfg.Installer == nil {
-			return nil, api.Fail(http.StatusBadRequest, "this yaya has no plugins but those that are built in")
-		}
-		if err := a.audited(ctx, "plugin_reloaded", in.Name, map[string]string{"digest": in.Body.Digest}); err != nil {
-			return nil, err
-		}
-		if err := a.cfg.Installer.Reload(ctx, in.Name, in.Body.Digest); err != nil {
-			return nil, failedOr(err, "the plugin could not be loaded")
-		}
-		out := new(outReloaded)
-		out.Body.Name, out.Body.Reloaded = in.Name, true
-		return out, nil
-	})
-	handle(r, "DELETE", "/api/plugins/{name}", "removePlugin", api.For(auth.ConfigWrite), "Remove an installed plugin", http.StatusOK, func(ctx context.Context, in *struct {
-		InPlugin
-		Purge bool `query:"purge" doc:"1 removes its state as well"`
-	},
-	) (*outRemoved, error) {
-		s, err := a.status(in.Name)
-		if err != nil {
-			return nil, err
-		}
-		if !s.Bundled {
-			if err := a.audited(ctx, "plugin_removed", in.Name, nil); err != nil {
-				return nil, err
-			}
-		}
-		if a.cfg.Installer != nil && !s.Bundled {
-			err = a.cfg.Installer.Uninstall(ctx, in.Name, in.Purge)
-		} else {
-			err = a.cfg.Plugins.Remove(in.Name)
-		}
-		if err != nil {
-			return nil, api.Fail(http.StatusBadRequest, "%v", err)
-		}
-		out := new(outRemoved)
-		out.Body.Name, out.Body.Removed = in.Name, true
-		return out, nil
-	})
-}
-
-// failedOr returns a refusal as it is, and everything else as a failure.
-func failedOr(err error, what string) error {
-	if errors.Is(err, ErrRefused) {
-		return err
-	}
-	return api.Fail(http.StatusInternalServerError, "%s: %.2000s", what, err)
 }
 
 func (a *API) status(name string) (plugin.Status, error) {

@@ -178,6 +178,14 @@ func TestPlugins(t *testing.T) {
 
 type installer struct{ err error }
 
+func (i installer) Propose(_ context.Context, source string, editable bool) (admin.PluginPackage, error) {
+	return admin.PluginPackage{Name: "x", Source: source + "@1", Digest: "sha256:1", Permissions: []string{"none"}, Editable: editable}, i.err
+}
+
+func (i installer) Update(_ context.Context, name, version string) (admin.PluginPackage, error) {
+	return admin.PluginPackage{Name: name, Version: version, Permissions: []string{"none"}}, i.err
+}
+func (i installer) Origins() map[string]admin.PluginOrigin              { return nil }
 func (i installer) Install(context.Context, string, bool, string) error { return i.err }
 func (i installer) Reload(context.Context, string, string) error        { return i.err }
 func (i installer) Uninstall(context.Context, string, bool) error       { return i.err }
@@ -197,7 +205,14 @@ func TestInstall(t *testing.T) {
 	} {
 		w.admin.Installer = installer{c.err}
 		w.rebuild()
-		w.want("POST", "/api/plugins/install", `{"source":"./x","editable":true}`, c.status, c.want)
+		w.want("POST", "/api/plugins/install", `{"source":"./x","editable":true,"digest":"sha256:1"}`, c.status, c.want)
+		if c.err != nil { // what is refused when it is installed may be refused when it is shown
+			w.want("POST", "/api/plugins/install", `{"source":"./x","editable":true}`, c.status, c.want)
+			w.want("POST", "/api/plugins/x/update", `{}`, c.status, c.want)
+			continue
+		}
+		w.want("POST", "/api/plugins/install", `{"source":"./x"}`, 200, `{"source":"./x@1","ok":false,"package":{"name":"x"`)
+		w.want("POST", "/api/plugins/x/update", `{"version":"2.0.0"}`, 200, `"version":"2.0.0"`)
 	}
 	w.want("POST", "/api/plugins/install", `{"source":""}`, 400, "source")
 	w.want("GET", "/api/audit?event=plugin_*", "", 200, `"target":"./x"`)

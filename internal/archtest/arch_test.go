@@ -47,8 +47,10 @@ var allowed = map[string][]string{
 	"plugins/strategy_coder":   {"kernel/..."},
 	"plugins/skills":           {"kernel/..."},
 	"plugins/remote":           {"kernel/..."},
-	"plugins/installed":        {"plugins/remote"},
+	"plugins/fetch":            {},
+	"plugins/installed":        {"plugins/fetch", "plugins/remote"},
 	"plugins/conform":          {"kernel/...", "plugins/remote"},
+	"plugins/scaffold":         {"plugins/remote", "sdk"},
 	"kernel/approval":          {"kernel/event", "kernel/bus", "kernel/tool"},
 	"kernel/folder":            {"kernel/event", "kernel/tool", "kernel/approval"},
 	"auth":                     {"control"},
@@ -79,6 +81,7 @@ var allowed = map[string][]string{
 	"cmd/yaya/chat":            {},
 	"gateway/wire/wiretest":    {"kernel/...", "auth", "control/...", "gateway/...", "plugins/llm_echo", "plugins/memory_sqlite", "plugins/strategy_react"}, // for tests
 	"examples/remote-device":   {"gateway/client"},
+	"sdk":                      {},
 	"sdk/go":                   {},
 	"gateway/client":           {"auth", "gateway/plane/agents", "gateway/wire/codec"},
 	"gateway/plane/agents":     {},
@@ -113,7 +116,7 @@ var allowed = map[string][]string{
 	"cmd/yaya": {
 		"daemon", "daemon/datadir", "cmd/yaya/chat", "gateway/client", "mcpbridge/clients", "mcpbridge/manage", "mcpbridge/servers", "mcpbridge/stdioproxy",
 		// Packages for a command's output, or for reading without a daemon.
-		"auth", "control", "control/local", "feature", "gateway", "gateway/admin", "hooks", "kernel/config", "kernel/event", "kernel/folder", "kernel/plugin", "kernel/session", "kernel/tool", "mcpbridge/trust", "plugins/conform", "plugins/installed", "plugins/llm_echo",
+		"auth", "control", "control/local", "feature", "gateway", "gateway/admin", "hooks", "kernel/config", "kernel/event", "kernel/folder", "kernel/plugin", "kernel/session", "kernel/tool", "mcpbridge/trust", "plugins/conform", "plugins/fetch", "plugins/llm_echo", "plugins/scaffold",
 	},
 }
 

@@ -9,15 +9,10 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path"
 	"slices"
 	"time"
-)
 
-// Limits of a plugin's folder.
-const (
-	maxEntries = 20_000
-	maxBytes   = 512 << 20
+	"github.com/yaya-ai/yaya/plugins/fetch"
 )
 
 // skipped are folders that are not part of a plugin: the history of its source, and caches
@@ -58,8 +53,8 @@ func list(root *os.Root, skip bool) ([]file, error) {
 			f.size = info.Size()
 		}
 		total += f.size
-		if out = append(out, f); len(out) > maxEntries || total > maxBytes {
-			return fmt.Errorf("more than %d files and folders, or %d MiB", maxEntries, maxBytes>>20)
+		if out = append(out, f); len(out) > fetch.MaxEntries || total > fetch.MaxBytes {
+			return fmt.Errorf("more than %d files and folders, or %d MiB", fetch.MaxEntries, fetch.MaxBytes>>20)
 		}
 		return nil
 	})
@@ -129,30 +124,10 @@ func copyTree(from, to *os.Root) error {
 		if err != nil {
 			return err
 		}
-		err = put(to, f.name, in, f.mode.Perm()&0o111 != 0, f.size)
+		err = fetch.Put(to, f.name, in, f.mode.Perm()&0o111 != 0, f.size)
 		if err := errors.Join(err, in.Close()); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// put writes a new file of at most size bytes.
-func put(to *os.Root, name string, in io.Reader, executable bool, size int64) error {
-	if err := to.MkdirAll(path.Dir(name), 0o700); err != nil {
-		return err
-	}
-	mode := fs.FileMode(0o600)
-	if executable {
-		mode = 0o700
-	}
-	out, err := to.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
-	if err != nil {
-		return err
-	}
-	n, err := io.Copy(out, io.LimitReader(in, size+1))
-	if err == nil && n > size {
-		err = fmt.Errorf("%s grows while it is read", name)
-	}
-	return errors.Join(err, out.Close())
 }

@@ -1,26 +1,28 @@
 package installed
 
 import (
-	"archive/tar"
-	"compress/gzip"
+	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"path"
 	"path/filepath"
 	"strings"
 
+	"github.com/yaya-ai/yaya/plugins/fetch"
 	"github.com/yaya-ai/yaya/plugins/remote"
 )
 
 // Package is a plugin that can be installed.
 type Package struct {
-	Source      string // absolute: a folder, or a .tar.gz
+	// Source is where it comes from: the absolute path of a folder or a .tar.gz, or what
+	// [fetch.Parse] takes, with its exact version.
+	Source      string
+	Resolved    string // what the version of a fetched one is: a commit, or a digest
 	Folder      string // with its files
 	Digest      string
 	Description remote.Description
-	remove      func() error // a temporary folder
+	built       string       // the digest without the program that was built, which the user has agreed to
+	remove      func() error // of temporary folders
 }
 
 // Close removes what was unpacked.
@@ -29,6 +31,27 @@ func (p *Package) Close() error {
 		return nil
 	}
 	return p.remove()
+}
+
+// Fetch fetches a package, or reads a folder or a .tar.gz, without running anything of it. Close
+// the package.
+func Fetch(ctx context.Context, client *fetch.Client, source string) (_ *Package, err error) {
+	s, elsewhere, err := fetch.Parse(source)
+	switch {
+	case err != nil:
+		return nil, err
+	case !elsewhere:
+		return Inspect(source)
+	}
+	got, err := client.Fetch(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	p := &Package{Source: got.Source.String(), Resolved: got.Resolved, Folder: got.Folder, remove: got.Close}
+	if err := p.read(true); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", p.Source, err), p.Close())
+	}
+	return p, nil
 }
 
 // Inspect reads a folder or a .tar.gz without running anything of it. Close the package.
@@ -98,53 +121,9 @@ func (p *Package) unpack() error {
 		return err
 	}
 	defer func() { _ = root.Close() }()
-	if err := extract(root, in); err != nil {
+	if err := fetch.Untar(root, in); err != nil {
 		return err
 	}
-	if _, err := root.Lstat(remote.DescriptionFile); err == nil {
-		return nil
-	}
-	top, err := os.ReadDir(dir)
-	if err == nil && len(top) == 1 && top[0].IsDir() {
-		p.Folder = filepath.Join(dir, top[0].Name())
-	}
+	p.Folder, err = fetch.Top(dir, nil)
 	return err
-}
-
-// extract writes the files of an archive.
-func extract(to *os.Root, in io.Reader) error {
-	zipped, err := gzip.NewReader(in)
-	if err != nil {
-		return err
-	}
-	files := tar.NewReader(io.LimitReader(zipped, maxBytes+maxEntries*1024))
-	var total int64
-	for n := 0; ; n++ {
-		h, err := files.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		name := path.Clean(h.Name)
-		if !filepath.IsLocal(name) || n > maxEntries {
-			return fmt.Errorf("%.200q: a name that leads outside, or more than %d entries", h.Name, maxEntries)
-		}
-		switch h.Typeflag {
-		case tar.TypeDir:
-			err = to.MkdirAll(name, 0o700)
-		case tar.TypeReg:
-			if total += h.Size; total > maxBytes {
-				return fmt.Errorf("more than %d MiB", maxBytes>>20)
-			}
-			err = put(to, name, files, h.Mode&0o111 != 0, h.Size)
-		case tar.TypeXGlobalHeader:
-		default:
-			err = fmt.Errorf("%.200q is neither a file nor a folder: a plugin has no links", h.Name)
-		}
-		if err != nil {
-			return err
-		}
-	}
 }

@@ -1,6 +1,7 @@
 package installed
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,10 +23,14 @@ const (
 
 // Entry is an installed plugin.
 type Entry struct {
-	Name      string    `json:"name"`
-	Version   string    `json:"version"` // when it was installed
-	Source    string    `json:"source"`
-	Digest    string    `json:"digest,omitempty"` // of its files; "" for an editable one
+	Name     string `json:"name"`
+	Version  string `json:"version"` // when it was installed
+	Source   string `json:"source"`
+	Resolved string `json:"resolved,omitempty"` // what the version of a fetched one was
+	Digest   string `json:"digest,omitempty"`   // of its files; "" for an editable one
+	// Agreed is the digest that the user has agreed to, if yaya has added the program that it
+	// built; else "".
+	Agreed    string    `json:"agreed,omitempty"`
 	Editable  bool      `json:"editable,omitempty"`
 	Installed time.Time `json:"installed"`
 
@@ -143,19 +148,19 @@ func (e Entry) Verify() error {
 // Install keeps a package whose digest the user has agreed to, in the place of the plugin of
 // its name, if there is one. An editable one stays where it is.
 func (s *Store) Install(p *Package, editable bool, digest string) (Entry, error) {
-	e := Entry{Name: p.Description.Name, Version: p.Description.Version, Source: p.Source, Editable: editable, Installed: time.Now().UTC(), folder: p.Folder}
-	if p.Digest != digest {
-		return e, fmt.Errorf("the files of %s have changed since they were shown: their digest is %s, and %s was agreed to", p.Source, p.Digest, digest)
+	e := Entry{Name: p.Description.Name, Version: p.Description.Version, Source: p.Source, Resolved: p.Resolved, Agreed: p.built, Editable: editable, Installed: time.Now().UTC(), folder: p.Folder}
+	if digest != cmp.Or(p.built, p.Digest) {
+		return e, fmt.Errorf("the files of %s have changed since they were shown: their digest is %s, and %s was agreed to", p.Source, cmp.Or(p.built, p.Digest), digest)
 	}
 	if editable && p.remove != nil {
-		return e, fmt.Errorf("%s is an archive: only a folder can be editable", p.Source)
+		return e, fmt.Errorf("%s is not a folder on this machine: no other one can be editable", p.Source)
 	}
 	if err := s.data.MkdirAll(s.at(e.Name), 0o700); err != nil {
 		return e, fmt.Errorf("install plugin %s: %w", e.Name, err)
 	}
 	was, oldErr := s.Get(e.Name)
 	if !editable {
-		e.Digest = digest
+		e.Digest = p.Digest
 		if err := s.keep(p, e); err != nil {
 			return e, fmt.Errorf("install plugin %s: %w", e.Name, err)
 		}
@@ -249,7 +254,7 @@ func (s *Store) Accept(name, digest string) (Entry, error) {
 	if d.Name != e.Name || d.Version != e.Version {
 		return e, fmt.Errorf("plugin %s: its %s now says %s %s: install it again", name, remote.DescriptionFile, d.Name, d.Version)
 	}
-	e.Digest = digest
+	e.Digest, e.Agreed = digest, ""
 	if err := e.Verify(); err != nil {
 		return e, err
 	}

@@ -212,6 +212,28 @@ func (p Permissions) check(category string) error {
 	return nil
 }
 
+// Beyond returns the permissions that others lack.
+func (p Permissions) Beyond(others Permissions) Permissions {
+	more := func(list, known []string) (out []string) {
+		for _, v := range list {
+			if !slices.Contains(known, v) {
+				out = append(out, v)
+			}
+		}
+		return out
+	}
+	return Permissions{
+		Network: more(p.Network, others.Network), Read: more(p.Read, others.Read), Write: more(p.Write, others.Write),
+		Env: more(p.Env, others.Env), Secrets: more(p.Secrets, others.Secrets), Approvals: p.Approvals && !others.Approvals,
+		Guards: more(p.Guards, others.Guards),
+	}
+}
+
+// None reports whether there are none.
+func (p Permissions) None() bool {
+	return len(p.Network)+len(p.Read)+len(p.Write)+len(p.Env)+len(p.Secrets)+len(p.Guards) == 0 && !p.Approvals
+}
+
 // Lines describes the permissions to a person, each in a line.
 func (p Permissions) Lines() []string {
 	var out []string

@@ -2,6 +2,7 @@ package remote
 
 import (
 	"encoding/json"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -62,5 +63,23 @@ func TestSecretSettings(t *testing.T) {
 				t.Errorf("the plugin gets %s (%v), want %s", got, err, c.want)
 			}
 		})
+	}
+}
+
+// A permission that an update adds, of whatever kind, is one more, and nothing but a permission.
+func TestEveryPermissionCounts(t *testing.T) {
+	for f := range reflect.TypeFor[Permissions]().Fields() {
+		var p Permissions
+		switch v := reflect.ValueOf(&p).Elem().FieldByIndex(f.Index); v.Kind() {
+		case reflect.Bool:
+			v.SetBool(true)
+		case reflect.Slice:
+			v.Set(reflect.ValueOf([]string{"x"}))
+		default:
+			t.Fatalf("%s has a kind that this test does not know", f.Name)
+		}
+		if p.None() || p.Beyond(Permissions{}).None() || !p.Beyond(p).None() || len(p.Lines()) != 1 {
+			t.Errorf("%s: none %v, added %v, without a change %v, %d lines; want a permission of one line that counts when it is added", f.Name, p.None(), p.Beyond(Permissions{}), p.Beyond(p), len(p.Lines()))
+		}
 	}
 }

@@ -794,7 +794,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Install a plugin
+         * Show a plugin, and install it once its digest is given
          * @description Scope for devices: `config:write`.
          */
         post: operations["installPlugin"];
@@ -842,6 +842,26 @@ export interface paths {
          * @description Scope for devices: `config:write`.
          */
         post: operations["reloadPlugin"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/plugins/{name}/update": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Show another version of an installed plugin, for installPlugin to install
+         * @description Scope for devices: `config:write`.
+         */
+        post: operations["updatePlugin"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1488,9 +1508,10 @@ export interface components {
             request: string;
         };
         InstallPluginRequest: {
-            /** @description of the files that were shown to the user; without it the answer is a refusal that names it */
+            /** @description of the files that were shown to the user; without it nothing is installed, and the answer describes the package */
             digest?: string;
             editable?: boolean;
+            /** @description a folder, a .tar.gz, git+https://…@TAG, npm:NAME@VERSION, pypi:NAME@VERSION or go:MODULE@VERSION */
             source: string;
         };
         Invitation: {
@@ -1615,7 +1636,10 @@ export interface components {
             reload_required: boolean;
         };
         OutInstalledBody: {
+            /** @description whether it is installed */
             ok: boolean;
+            /** @description what would be installed */
+            package?: components["schemas"]["PluginPackage"];
             source: string;
         };
         OutPluginsBody: {
@@ -1677,10 +1701,47 @@ export interface components {
             /** @description points at which it is asked, and denies while it does not work: pre_tool, prompt */
             guards?: string[] | null;
             name: string;
+            /** @description of one that was installed */
+            origin?: components["schemas"]["PluginOrigin"];
             /** @description absent for a part of yaya */
             package?: components["schemas"]["Package"];
             /** @enum {string} */
             status: "loaded" | "unloading" | "failed" | "unloaded";
+            version: string;
+        };
+        PluginOrigin: {
+            /** @description of its files; none for an editable one */
+            digest?: string;
+            editable?: boolean;
+            /** @description what the version was: a commit, or the digest of a registry */
+            resolved?: string;
+            /** @description as it can be installed again, with the exact version */
+            source: string;
+        };
+        PluginPackage: {
+            /** @description what has to be built before */
+            builds?: string;
+            category: string;
+            /** @description what differs from the installed one, in words, new permissions first */
+            changes?: string[] | null;
+            description?: string;
+            /** @description of its files, for the request that installs them */
+            digest: string;
+            editable?: boolean;
+            /** @description version of the installed one, which this one replaces */
+            installed?: string;
+            name: string;
+            /** @description in words */
+            permissions: string[] | null;
+            requires?: string[] | null;
+            /** @description what the version is: a commit, or the digest of a registry */
+            resolved?: string;
+            runs: string;
+            /** @description the installed files are the same */
+            same?: boolean;
+            /** @description with the exact version */
+            source: string;
+            subscriptions?: string[] | null;
             version: string;
         };
         Provider: {
@@ -2092,6 +2153,10 @@ export interface components {
             folder: string;
             /** @description what was shown */
             items: components["schemas"]["Item"][] | null;
+        };
+        UpdatePluginRequest: {
+            /** @description the newest without it */
+            version?: string;
         };
         Waiting: {
             config?: unknown;
@@ -3744,6 +3809,41 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["OutReloadedBody"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    updatePlugin: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UpdatePluginRequest"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PluginPackage"];
                 };
             };
             /** @description Error */

@@ -1,0 +1,141 @@
+package fetch
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+)
+
+// Limits of the files of a plugin.
+const (
+	MaxEntries = 20_000    // files and folders
+	MaxBytes   = 512 << 20 // of all files together
+)
+
+// budget counts what an archive has written.
+type budget struct {
+	entries int
+	bytes   int64
+}
+
+// admit returns the name of an entry of this size, as it is used. An archive never decides by
+// itself how much of it is read: the size is what is written at most.
+func (b *budget) admit(name string, size int64) (string, error) {
+	b.entries++
+	clean := path.Clean(name)
+	if !filepath.IsLocal(clean) || b.entries > MaxEntries {
+		return "", fmt.Errorf("%.200q: a name that leads outside, or more than %d entries", name, MaxEntries)
+	}
+	if size < 0 || size > MaxBytes {
+		return "", fmt.Errorf("more than %d MiB", MaxBytes>>20)
+	}
+	if b.bytes += size; b.bytes > MaxBytes {
+		return "", fmt.Errorf("more than %d MiB", MaxBytes>>20)
+	}
+	return clean, nil
+}
+
+func linked(name string) error {
+	return fmt.Errorf("%.200q is neither a file nor a folder: a plugin has no links", name)
+}
+
+// Untar writes the files of a .tar.gz.
+func Untar(to *os.Root, in io.Reader) error {
+	zipped, err := gzip.NewReader(in)
+	if err != nil {
+		return err
+	}
+	files := tar.NewReader(io.LimitReader(zipped, MaxBytes+MaxEntries*1024))
+	var b budget
+	for {
+		h, err := files.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		name, err := b.admit(h.Name, h.Size)
+		if err != nil {
+			return err
+		}
+		switch h.Typeflag {
+		case tar.TypeDir:
+			err = to.MkdirAll(name, 0o700)
+		case tar.TypeReg:
+			err = Put(to, name, files, h.Mode&0o111 != 0, h.Size)
+		case tar.TypeXGlobalHeader:
+		default:
+			err = linked(h.Name)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// unzip writes the files of a zip.
+func unzip(to *os.Root, in io.ReaderAt, size int64) error {
+	files, err := zip.NewReader(in, size)
+	if err != nil {
+		return err
+	}
+	var b budget
+	for _, f := range files.File {
+		if f.UncompressedSize64 > MaxBytes {
+			return fmt.Errorf("more than %d MiB", MaxBytes>>20)
+		}
+		name, err := b.admit(f.Name, int64(f.UncompressedSize64)) //nolint:gosec // bounded above
+		if err != nil {
+			return err
+		}
+		switch mode := f.Mode(); {
+		case mode.IsDir():
+			err = to.MkdirAll(name, 0o700)
+		case mode.IsRegular():
+			err = putZipped(to, name, f)
+		default:
+			err = linked(f.Name)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func putZipped(to *os.Root, name string, f *zip.File) error {
+	in, err := f.Open()
+	if err != nil {
+		return fmt.Errorf("%.200q: %w", f.Name, err)
+	}
+	err = Put(to, name, in, f.Mode()&0o111 != 0, int64(f.UncompressedSize64)) //nolint:gosec // bounded by the caller
+	return errors.Join(err, in.Close())
+}
+
+// Put writes a new file of at most size bytes.
+func Put(to *os.Root, name string, in io.Reader, executable bool, size int64) error {
+	if err := to.MkdirAll(path.Dir(name), 0o700); err != nil {
+		return err
+	}
+	mode := fs.FileMode(0o600)
+	if executable {
+		mode = 0o700
+	}
+	out, err := to.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
+	if err != nil {
+		return err
+	}
+	n, err := io.Copy(out, io.LimitReader(in, size+1))
+	if err == nil && n > size {
+		err = fmt.Errorf("%s grows while it is read", name)
+	}
+	return errors.Join(err, out.Close())
+}

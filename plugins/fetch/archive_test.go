@@ -1,0 +1,184 @@
+package fetch
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"bytes"
+	"compress/flate"
+	"compress/gzip"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// tgz returns a .tar.gz; a name that begins with "->" is a link.
+func tgz(t testing.TB, files map[string]string) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	zipped := gzip.NewWriter(&out)
+	w := tar.NewWriter(zipped)
+	for name, text := range files {
+		h := &tar.Header{Name: name, Mode: 0o644, Size: int64(len(text)), Typeflag: tar.TypeReg}
+		if link, ok := strings.CutPrefix(name, "->"); ok {
+			h = &tar.Header{Name: link, Linkname: text, Typeflag: tar.TypeSymlink}
+			text = ""
+		}
+		if err := w.WriteHeader(h); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := zipped.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// zipOf returns a zip; a name that begins with "->" is a link.
+func zipOf(t testing.TB, files map[string]string) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w := zip.NewWriter(&out)
+	for name, text := range files {
+		h := &zip.FileHeader{Name: name, Method: zip.Deflate}
+		h.SetMode(0o644)
+		if link, ok := strings.CutPrefix(name, "->"); ok {
+			h.Name = link
+			h.SetMode(fs.ModeSymlink | 0o777)
+		}
+		f, err := w.CreateHeader(h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Write([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// bigTar claims one file of this size, and has only the first bytes of it.
+func bigTar(t *testing.T, size int64) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	zipped := gzip.NewWriter(&out)
+	if err := tar.NewWriter(zipped).WriteHeader(&tar.Header{Name: "big", Size: size, Typeflag: tar.TypeReg}); err != nil {
+		t.Fatal(err)
+	}
+	if err := zipped.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// lyingZip has a file of a mebibyte that claims another size.
+func lyingZip(t *testing.T, claimed uint64) []byte {
+	t.Helper()
+	content := make([]byte, 1<<20)
+	var out, packed bytes.Buffer
+	pack, err := flate.NewWriter(&packed, flate.BestCompression)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pack.Write(content); err != nil {
+		t.Fatal(err)
+	}
+	if err := pack.Close(); err != nil {
+		t.Fatal(err)
+	}
+	w := zip.NewWriter(&out)
+	f, err := w.CreateRaw(&zip.FileHeader{Name: "bomb", Method: zip.Deflate, CRC32: crc32.ChecksumIEEE(content), CompressedSize64: uint64(packed.Len()), UncompressedSize64: claimed}) //nolint:gosec // small
+	if err == nil {
+		_, err = f.Write(packed.Bytes())
+	}
+	if err == nil {
+		err = w.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// Archives write inside their folder, no links, and no more than they say and may.
+func TestHostileArchives(t *testing.T) {
+	t.Parallel()
+	many := map[string]string{}
+	for i := range MaxEntries + 1 {
+		many[fmt.Sprintf("f%d", i)] = ""
+	}
+	for _, c := range []struct {
+		name    string
+		archive []byte
+		zipped  bool
+		want    string
+	}{
+		{"a tar that leads outside", tgz(t, map[string]string{"../evil": "x"}), false, "outside"},
+		{"a tar with an absolute path", tgz(t, map[string]string{"/tmp/evil": "x"}), false, "outside"},
+		{"a tar with a link", tgz(t, map[string]string{"->evil": "/etc"}), false, "no links"},
+		{"a tar with too many files", tgz(t, many), false, "entries"},
+		{"a tar with a file that is too large", bigTar(t, MaxBytes+1), false, "MiB"},
+		{"a zip that leads outside", zipOf(t, map[string]string{"../evil": "x"}), true, "outside"},
+		{"a zip with an absolute path", zipOf(t, map[string]string{"/tmp/evil": "x"}), true, "outside"},
+		{"a zip with a link", zipOf(t, map[string]string{"->evil": "/etc"}), true, "no links"},
+		{"a zip with too many files", zipOf(t, many), true, "entries"},
+		{"a zip with a file that is larger than it says", lyingZip(t, 10), true, "zip"},
+		{"a zip with a file that is too large", lyingZip(t, MaxBytes+1), true, "MiB"},
+		{"a zip with a file of the size of the world", lyingZip(t, 1<<63), true, "MiB"},
+		{"a zip whose file is there twice", append([]byte(nil), twice(t)...), true, "exist"},
+		{"not an archive", []byte("hello"), false, ""},
+		{"not a zip", []byte("hello"), true, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			above := t.TempDir()
+			dir := filepath.Join(above, "files")
+			if err := os.Mkdir(dir, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			root, err := os.OpenRoot(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = root.Close() }()
+			if c.zipped {
+				err = unzip(root, bytes.NewReader(c.archive), int64(len(c.archive)))
+			} else {
+				err = Untar(root, bytes.NewReader(c.archive))
+			}
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+			if entries, err := os.ReadDir(above); err != nil || len(entries) != 1 {
+				t.Errorf("%v lie beside the folder (%v), want nothing", entries, err)
+			}
+		})
+	}
+}
+
+func twice(t *testing.T) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w := zip.NewWriter(&out)
+	for range 2 {
+		if _, err := w.Create("same"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}

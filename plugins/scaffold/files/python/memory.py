@@ -1,0 +1,19 @@
+from yaya_plugin import Event, Plugin
+
+plugin = Plugin("my-plugin", "0.1.0", "memory")
+entries: list[dict] = []  # keep them in plugin.state_dir to have them after a restart
+
+
+@plugin.on("memory.write")
+async def write(event: Event) -> None:
+    entries.append(event.payload["entry"])
+
+
+@plugin.on("memory.query")
+async def query(event: Event) -> None:
+    asked = set(event.payload["query"].lower().split())
+    hits = [entry for entry in entries if asked & set(entry["text"].lower().split())]
+    await event.reply("memory.result", {"hits": hits[: event.payload["k"]]})
+
+
+plugin.run()
