@@ -70,13 +70,11 @@ func TestSecretSettings(t *testing.T) {
 func TestEveryPermissionCounts(t *testing.T) {
 	for f := range reflect.TypeFor[Permissions]().Fields() {
 		var p Permissions
-		switch v := reflect.ValueOf(&p).Elem().FieldByIndex(f.Index); v.Kind() {
-		case reflect.Bool:
+		v := reflect.ValueOf(&p).Elem().FieldByIndex(f.Index)
+		if v.Kind() == reflect.Bool {
 			v.SetBool(true)
-		case reflect.Slice:
+		} else {
 			v.Set(reflect.ValueOf([]string{"x"}))
-		default:
-			t.Fatalf("%s has a kind that this test does not know", f.Name)
 		}
 		if p.None() || p.Beyond(Permissions{}).None() || !p.Beyond(p).None() || len(p.Lines()) != 1 {
 			t.Errorf("%s: none %v, added %v, without a change %v, %d lines; want a permission of one line that counts when it is added", f.Name, p.None(), p.Beyond(Permissions{}), p.Beyond(p), len(p.Lines()))
