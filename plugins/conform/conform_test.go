@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -76,7 +77,10 @@ func TestRun(t *testing.T) {
 			if err != nil {
 				t.Skipf("this test starts itself: %v", err)
 			}
-			if err := os.WriteFile(filepath.Join(dir, programName), self, 0o700); err != nil { //nolint:gosec // a program
+			syscall.ForkLock.RLock()                                         // no process starts meanwhile: the file would be busy
+			err = os.WriteFile(filepath.Join(dir, programName), self, 0o700) //nolint:gosec // a program
+			syscall.ForkLock.RUnlock()
+			if err != nil {
 				t.Fatal(err)
 			}
 			guards := ""

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/yaya-ai/yaya/plugins/fetch"
@@ -124,10 +125,21 @@ func copyTree(from, to *os.Root) error {
 		if err != nil {
 			return err
 		}
-		err = fetch.Put(to, f.name, in, f.mode.Perm()&0o111 != 0, f.size)
+		err = put(to, in, f)
 		if err := errors.Join(err, in.Close()); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// put writes a file of the copy. No process starts while it writes a program: it would have the
+// file open for a moment, and who runs it would be told "text file busy".
+func put(to *os.Root, in *os.File, f file) error {
+	executable := f.mode.Perm()&0o111 != 0
+	if executable {
+		syscall.ForkLock.RLock()
+		defer syscall.ForkLock.RUnlock()
+	}
+	return fetch.Put(to, f.name, in, executable, f.size)
 }
