@@ -43,9 +43,7 @@ add.sh: 5`
 func TestExamplesSayWhatTheyLack(t *testing.T) {
 	t.Parallel()
 	old := filepath.Join(t.TempDir(), "node")
-	if err := os.WriteFile(old, []byte("#!/bin/sh\ncase $1 in --version) echo v20.1.0;; *) exit 1;; esac\n"), 0o700); err != nil { //nolint:gosec // a program
-		t.Fatal(err)
-	}
+	writeProgram(t, old, "#!/bin/sh\ncase $1 in --version) echo v20.1.0;; *) exit 1;; esac\n")
 	for _, c := range []struct {
 		name, script string
 		env          []string

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -84,9 +83,7 @@ func TestLowLimitOfDescriptorsIsSaid(t *testing.T) {
 	wrapped := b.bin
 	b.bin = filepath.Join(b.dir, "low.sh")
 	script := fmt.Sprintf("#!/bin/sh\nulimit -n 512\nexec %q \"$@\"\n", wrapped)
-	if err := os.WriteFile(b.bin, []byte(script), 0o700); err != nil { //nolint:gosec // a program
-		t.Fatal(err)
-	}
+	writeProgram(t, b.bin, script)
 	p := b.daemon("serve", "--listen", b.addr)
 	const want = "yaya may have 512 files open"
 	eventually.True(t, "the log says that the limit is low", func() bool {

@@ -31,9 +31,7 @@ func TestSandboxLeavesDescriptors(t *testing.T) {
 			t.Parallel()
 			b := shellServers(t)
 			few := filepath.Join(b.dir, "few")
-			if err := os.WriteFile(few, []byte("#!/bin/sh\nulimit -n 256\nexec "+b.bin+` "$@"`), 0o700); err != nil { //nolint:gosec // a program
-				t.Fatal(err)
-			}
+			writeProgram(t, few, "#!/bin/sh\nulimit -n 256\nexec "+b.bin+` "$@"`)
 			whole := b.bin
 			b.bin = few
 			daemon := b.serve()

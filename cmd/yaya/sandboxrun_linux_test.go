@@ -71,9 +71,7 @@ func TestSandboxRunCaches(t *testing.T) {
 	}
 	for _, name := range []string{"one", "two"} {
 		script := "#!/bin/sh\nls $XDG_CACHE_HOME\necho x > $XDG_CACHE_HOME/left\nls ${XDG_CACHE_HOME%/*} 2>/dev/null; true\n"
-		if err := os.WriteFile(filepath.Join(b.dir, "bin", name), []byte(script), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		writeProgram(t, filepath.Join(b.dir, "bin", name), script)
 	}
 	for _, c := range []struct {
 		name, dir, profile string

@@ -46,12 +46,12 @@ func TestFolderShowsWhatAProgramIsInstalledWith(t *testing.T) {
 			}
 			tool := filepath.Join(app, "bin", "tool.mjs")
 			err := errors.Join(os.MkdirAll(filepath.Dir(tool), 0o755), os.MkdirAll(b.cwd, 0o700),
-				os.WriteFile(tool, append([]byte("#!"+node+"\n"), script...), 0o700), //nolint:gosec // a program
 				os.WriteFile(filepath.Join(app, "data.txt"), []byte("its data"), 0o600),
 				os.WriteFile(filepath.Join(b.cwd, ".mcp.json"), []byte(`{"mcpServers":{"theirs":{"command":"`+tool+`"}}}`), 0o600))
 			if err != nil {
 				t.Fatal(err)
 			}
+			writeProgram(t, tool, "#!"+node+"\n"+string(script))
 			shown := func(want bool) {
 				t.Helper()
 				out, err := b.run("trust", b.cwd)
