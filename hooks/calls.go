@@ -18,15 +18,10 @@ func bodyOf(call tool.Call, def tool.Definition) body {
 	return b
 }
 
-// question reports whether a call is a question of yaya's own, which is not about a tool.
-func question(def tool.Definition) bool {
-	return def.Name == tool.TrustQuestion || def.Name == tool.HostQuestion
-}
-
 // PreToolCall implements [tool.Hook].
 func (h *Hooks) PreToolCall(ctx context.Context, call tool.Call, def tool.Definition) (tool.Verdict, error) {
 	s := h.of(call.SessionID, call.Origin == tool.OriginLoop)
-	if s.empty() || question(def) {
+	if s.empty() || def.IsQuestion() {
 		return tool.Verdict{}, nil
 	}
 	if s.Err != nil {
@@ -145,7 +140,7 @@ func add(res tool.Result, text string) tool.Result {
 // [*tool.RejectedError].
 func (h *Hooks) Approving(ctx context.Context, call tool.Call, def tool.Definition) error {
 	s := h.of(call.SessionID, call.Origin == tool.OriginLoop)
-	if s.empty() || question(def) {
+	if s.empty() || def.IsQuestion() {
 		return nil
 	}
 	for _, hook := range s.Hooks {
@@ -167,12 +162,9 @@ func (h *Hooks) Approving(ctx context.Context, call tool.Call, def tool.Definiti
 // ErrDenied means that a hook has ended a turn before the model got the message.
 var ErrDenied = errors.New("denied")
 
-// Admit runs the hooks for the start of a session, once in this process, and for messages of the
-// user that a model is about to get. It returns what they add for the model.
+// Admit runs the hooks for the start of a session, once in this process, and for messages that a
+// model is about to get: those of the user, and those with which agents prompt sub-agents. It returns what they add for the model.
 func (h *Hooks) Admit(ctx context.Context, session, prompt string) (string, error) {
-	if strings.Contains(session, "::agent::") { // a sub-agent is prompted by an agent
-		return "", nil
-	}
 	s := h.of(session, true)
 	if s.empty() {
 		return "", nil
@@ -181,8 +173,10 @@ func (h *Hooks) Admit(ctx context.Context, session, prompt string) (string, erro
 		return "", fmt.Errorf("%w: the hooks cannot be read: %w", ErrDenied, s.Err)
 	}
 	var out []string
-	if at := h.begun(ctx, s, session); at != "" {
-		out = append(out, at)
+	if !strings.Contains(session, "::agent::") { // a sub-agent is part of its parent's session
+		if at := h.begun(ctx, s, session); at != "" {
+			out = append(out, at)
+		}
 	}
 	for _, hook := range s.Hooks {
 		if hook.Event != hookconf.Prompt || prompt == "" {

@@ -340,8 +340,11 @@ command = "grep -q '\"prompt\":\"password' && exit 2; echo '{\"context\":\"It is
 	if len(w.audit) != 1 || w.audit[0].Event != "prompt" {
 		t.Errorf("the audit has %+v, want the denial", w.audit)
 	}
-	if got, err := w.h.Admit(t.Context(), "s::agent::a", "password: x"); err != nil || got != "" {
-		t.Errorf("Admit() of a sub-agent = %q, %v, want nothing", got, err)
+	if _, err := w.h.Admit(t.Context(), "s::agent::a", "password: x"); !errors.Is(err, hooks.ErrDenied) {
+		t.Errorf("Admit() of a sub-agent = %v, want a denial", err)
+	}
+	if got, err := w.h.Admit(t.Context(), "s::agent::a", "hello"); err != nil || got != "It is Monday." {
+		t.Errorf("Admit() of a sub-agent = %q, %v, want the prompt's context, and not the session's", got, err)
 	}
 }
 

@@ -453,6 +453,10 @@ type TurnCompleted struct {
 	Steps  int    `json:"steps"`
 }
 
+// Denied is the kind of the failure of a turn whose message was denied. The model gets that message
+// with no later one.
+const Denied = "denied"
+
 // TurnFailed is the payload of turn.failed.
 type TurnFailed struct {
 	TurnID string `json:"turn_id"`

@@ -74,7 +74,8 @@ func (t *turn) request(d event.DecideResponse) (req event.LLMRequest, seen int, 
 	if err != nil {
 		return req, 0, err
 	}
-	if err := t.admit(history, seen); err != nil {
+	history = t.attached(history)
+	if err := t.admit(history); err != nil {
 		return req, 0, err
 	}
 	if d.Provider == "" { // the strategy leaves the choice to the user
@@ -88,7 +89,6 @@ func (t *turn) request(d event.DecideResponse) (req event.LLMRequest, seen int, 
 			return req, 0, &stepError{"storage", err}
 		}
 	}
-	history = t.attached(history)
 	var msgs []event.Message
 	for _, system := range []string{own, d.System, t.notes(d), t.remembered()} {
 		if system != "" {
@@ -102,25 +102,32 @@ func (t *turn) request(d event.DecideResponse) (req event.LLMRequest, seen int, 
 	return event.LLMRequest{Provider: d.Provider, Model: d.Model, Messages: append(msgs, history...), Tools: t.offered(d.Tools), Params: objectParams(d.Params)}, seen, nil
 }
 
-// admit asks about the messages that the model has not seen yet: the last of the history when
-// the turn begins, however it began, and those that have joined it since.
-func (t *turn) admit(history []event.Message, joined int) error {
-	n := 1 + joined - t.let
-	if n <= 0 {
-		return nil
-	}
+// admit asks about the messages that the model is about to get for the first time: all that it
+// has not answered, whoever sent them and however the turns ended that they began, but for those
+// of this turn that were admitted before.
+func (t *turn) admit(history []event.Message) error {
 	var said []string
-	for i := len(history) - 1; i >= 0 && len(said) < n; i-- {
-		if history[i].Role == "user" {
-			said = append(said, history[i].Content)
+	for _, m := range slices.Backward(history) {
+		if m.Role == "assistant" {
+			break
+		}
+		if m.Role == "user" {
+			said = append(said, m.Content+strings.Repeat("\n[a picture]", len(m.Images)))
 		}
 	}
 	slices.Reverse(said)
-	notes, err := t.l.cfg.Admit(t.ctx, t.thread.id, strings.Join(said, "\n"))
-	if err != nil {
-		return &stepError{"denied", err}
+	fresh := said
+	if n := len(t.let); n <= len(said) && slices.Equal(said[:n], t.let) {
+		fresh = said[n:]
 	}
-	t.let += n
+	if len(fresh) == 0 {
+		return nil
+	}
+	notes, err := t.l.cfg.Admit(t.ctx, t.thread.id, strings.Join(fresh, "\n"))
+	if err != nil {
+		return &stepError{event.Denied, err}
+	}
+	t.let = said
 	t.admitted = strings.TrimSpace(t.admitted + "\n" + notes)
 	return nil
 }

@@ -63,8 +63,8 @@ type turn struct {
 	memories []event.MemoryEntry
 	noted    string // what the notes are of
 	note     string
-	admitted string // what admission has added for the model
-	let      int    // how many messages were admitted: the first, and those that joined
+	admitted string   // what admission has added for the model
+	let      []string // the messages that were admitted
 	pending  []event.ToolCall
 }
 

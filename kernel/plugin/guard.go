@@ -184,6 +184,12 @@ func (r *Registry) recorded(name string) []string {
 	if err == nil {
 		err = json.Unmarshal(raw, &points)
 	}
+	if err == nil {
+		err = CheckGuards(points)
+	}
+	if err == nil && len(points) == 0 { // such a file is not written
+		err = errors.New("it names nothing")
+	}
 	if err != nil {
 		r.cfg.Log.Error().Err(err).Str("plugin", name).Msg("what a plugin guards cannot be read: until it is loaded, it counts as guarding everything")
 		return GuardPoints()
@@ -253,7 +259,7 @@ func (r *Registry) Wants(tool.Origin) bool { return len(r.at(GuardTool)) > 0 }
 // PreToolCall implements [tool.Hook]: it asks the plugins that guard calls of tools.
 func (r *Registry) PreToolCall(ctx context.Context, call tool.Call, def tool.Definition) (tool.Verdict, error) {
 	names := r.at(GuardTool)
-	if len(names) == 0 || def.Name == tool.TrustQuestion || def.Name == tool.HostQuestion { // those are not about a tool
+	if len(names) == 0 || def.IsQuestion() {
 		return tool.Verdict{}, nil
 	}
 	q := Question{Point: GuardTool, Session: call.SessionID, Call: call, Def: def}
@@ -262,10 +268,11 @@ func (r *Registry) PreToolCall(ctx context.Context, call tool.Call, def tool.Def
 	return r.consult(ctx, names, q, d), nil
 }
 
-// Admit asks the plugins that guard messages of the user. Its error wraps [ErrDenied].
+// Admit asks the plugins that guard messages of the user, and those with which agents prompt
+// sub-agents. Its error wraps [ErrDenied].
 func (r *Registry) Admit(ctx context.Context, session, prompt string) error {
 	names := r.at(GuardPrompt)
-	if len(names) == 0 || prompt == "" || strings.Contains(session, "::agent::") { // a sub-agent is prompted by an agent
+	if len(names) == 0 || prompt == "" {
 		return nil
 	}
 	q := Question{Point: GuardPrompt, Session: session, Prompt: r.cfg.Secrets.ConcealString(prompt)}

@@ -160,8 +160,13 @@ func TestGuardSees(t *testing.T) {
 	if got := w.status("g").Guards; !slices.Equal(got, []string{plugin.GuardTool}) {
 		t.Errorf("it is listed with the guards %v, want %s", got, plugin.GuardTool)
 	}
-	if v, err := w.PreToolCall(t.Context(), tool.Call{SessionID: "s1"}, tool.Definition{Name: tool.TrustQuestion}); err != nil || v.Decision != tool.Abstain || len(seen) != 1 {
+	own := tool.Definition{Name: tool.TrustQuestion, Identity: tool.Identity{Tool: tool.TrustQuestion}}
+	if v, err := w.PreToolCall(t.Context(), tool.Call{SessionID: "s1"}, own); err != nil || v.Decision != tool.Abstain || len(seen) != 1 {
 		t.Errorf("a question about a folder: %+v, %v, and %d questions to the guard; want that it is not asked", v, err, len(seen))
+	}
+	theirs := tool.Definition{Name: tool.TrustQuestion, Identity: tool.Identity{Provider: "srv", Tool: tool.TrustQuestion}}
+	if _, err := w.PreToolCall(t.Context(), tool.Call{SessionID: "s1"}, theirs); err != nil || len(seen) != 2 {
+		t.Errorf("what a server names like that question: %v, and %d questions to the guard; want that it is asked", err, len(seen))
 	}
 }
 
@@ -333,7 +338,7 @@ func TestGuardsEnd(t *testing.T) {
 	}
 }
 
-// Messages are denied by guards that deny or ask, those of agents are not theirs.
+// Messages are denied by guards that deny or ask, those to sub-agents, too: people can send them.
 func TestGuardedMessages(t *testing.T) {
 	for decision, denied := range map[tool.Decision]bool{tool.Allow: false, tool.Ask: true, tool.Deny: true} {
 		w := newWorld(t)
@@ -346,10 +351,10 @@ func TestGuardedMessages(t *testing.T) {
 		if errors.Is(err, plugin.ErrDenied) != denied || denied && !strings.Contains(err.Error(), "plugin g: not that") {
 			t.Errorf("decision %v: Admit() = %v, want a denial: %v", decision, err, denied)
 		}
-		if err := w.Admit(t.Context(), "s1::agent::1", "go on"); err != nil {
-			t.Errorf("a sub-agent: Admit() = %v, want no guard", err)
+		if err := w.Admit(t.Context(), "s1::agent::1", "go on"); errors.Is(err, plugin.ErrDenied) != denied {
+			t.Errorf("decision %v: a sub-agent: Admit() = %v, want a denial: %v", decision, err, denied)
 		}
-		equal(t, heard, "s1: the password is x")
+		equal(t, heard, "s1: the password is x", "s1::agent::1: go on")
 		if res, _ := w.hit(t.Context(), tool.Allow); !res.OK {
 			t.Errorf("the call = %+v, want no guard of calls", res)
 		}

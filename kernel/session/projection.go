@@ -25,6 +25,7 @@ type Projection struct {
 	summed bool           // the first message is a summary
 	bytes  int
 	answer string // of the model, until it becomes a message
+	denied bool   // the last turn failed because its message was denied
 }
 
 // Messages returns the history: the last compaction's summary, if there is one, and
@@ -58,6 +59,9 @@ func (p *Projection) Apply(e Entry) {
 	case KindMessage:
 		var m Message
 		if json.Unmarshal(e.Payload, &m) == nil {
+			if p.denied {
+				p.withdraw()
+			}
 			// A message that arrives at the end of a turn follows the answer.
 			if m.Role == "user" && p.answer != "" {
 				p.push(e.ID, event.Message{Role: "assistant", Content: p.answer})
@@ -79,6 +83,9 @@ func (p *Projection) Apply(e Entry) {
 			return
 		}
 		switch n.Name {
+		case event.TurnHasFailed.Name():
+			var f event.TurnFailed
+			p.denied = json.Unmarshal(n.Data, &f) == nil && f.Kind == event.Denied
 		case event.LLMCallResponse.Name():
 			var r event.LLMResponse
 			if json.Unmarshal(n.Data, &r) != nil {
@@ -103,6 +110,29 @@ func (p *Projection) Apply(e Entry) {
 			p.shrink(s)
 		}
 	}
+}
+
+// withdraw removes the messages that no model has answered: one of them was denied. They stay for
+// a turn that is tried again without another message.
+func (p *Projection) withdraw() {
+	p.denied = false
+	from := len(p.msgs)
+	least := 0
+	if p.summed {
+		least = 1
+	}
+	for from > least && p.from[from-1] > 0 && p.msgs[from-1].Role != "assistant" && p.msgs[from-1].Role != "tool" {
+		from--
+	}
+	kept, entries := slices.Clone(p.msgs[:from]), slices.Clone(p.from[:from])
+	for i := from; i < len(p.msgs); i++ {
+		if m := p.msgs[i]; m.Role == "user" {
+			p.bytes -= size(m)
+		} else {
+			kept, entries = append(kept, m), append(entries, p.from[i])
+		}
+	}
+	p.msgs, p.from, p.shared = kept, entries, false
 }
 
 // asked adds a model's answer with tool calls: the calls, and right after them the

@@ -152,3 +152,20 @@ func TestReservedName(t *testing.T) {
 		t.Errorf("Register(%q) = %v, want that it is reserved", tool.TrustQuestion, err)
 	}
 }
+
+// What is no tool, such as a method of a server's, has no name under which yaya itself asks: guards
+// and people would take it for that question.
+func TestReservedNamesDoNotRun(t *testing.T) {
+	for name, runs := range map[string]bool{"other": true, tool.TrustQuestion: false, tool.HostQuestion: false} {
+		ran := false
+		d := tool.NewDispatcher(tool.DispatcherConfig{Registry: new(tool.Registry), Policy: allow{}})
+		def := tool.Definition{Name: name, Identity: tool.Identity{Provider: "srv", Tool: name}, Kind: tool.KindRead, InputSchema: []byte(`{"type":"object"}`)}
+		res := d.Run(t.Context(), &raw{def: def, run: func(context.Context, tool.Call) (tool.Result, error) {
+			ran = true
+			return tool.OK("done"), nil
+		}}, tool.Call{ID: "1", Name: name, Args: []byte(`{}`), Caller: tool.LocalOwner, Native: &tool.NativeCall{Protocol: "mcp"}})
+		if res.OK != runs || ran != runs || !runs && res.ErrorKind != tool.ErrNotFound {
+			t.Errorf("%s: %+v, ran %v; want %v", name, res, ran, runs)
+		}
+	}
+}

@@ -150,6 +150,15 @@ const TrustQuestion = "folder_trust"
 // tool has it, either.
 const HostQuestion = "sandbox_host"
 
+// IsQuestion reports whether a definition is that of a question of yaya's own, which is not about
+// a tool: nobody else's has its name without a provider.
+func (d Definition) IsQuestion() bool {
+	return d.Identity == Identity{Tool: d.Name} && reserved(d.Name)
+}
+
+// reserved reports whether yaya itself asks under a name.
+func reserved(name string) bool { return name == TrustQuestion || name == HostQuestion }
+
 // CheckDefinition returns an error if a definition cannot be registered.
 func CheckDefinition(d Definition) error {
 	switch {
