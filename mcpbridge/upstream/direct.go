@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/net/http/httpguts"
+
 	"github.com/yaya-ai/yaya/internal/callctx"
 )
 
@@ -41,6 +43,7 @@ type direct struct {
 	idle    map[origin][]*directConn
 	carried map[origin]bool // answers of carries
 	secure  map[string]bool // hosts that answer with HTTP/1.1 over TLS
+	tidy    *time.Timer     // closes idle connections; nil while there are none
 }
 
 // origin decides which proxy a request takes.
@@ -295,9 +298,15 @@ func (c *directConn) exchange(req *http.Request, body []byte, fresh bool) (*http
 	b = append(b, req.URL.Host...)
 	b = append(b, "\r\nContent-Length: "...)
 	b = strconv.AppendInt(b, int64(len(body)), 10)
+	if len(req.Header["User-Agent"]) == 0 {
+		b = append(b, "\r\nUser-Agent: Go-http-client/1.1"...) // as net/http does for the other requests
+	}
 	for k, vs := range req.Header {
+		if ownFields[k] {
+			continue
+		}
 		for _, v := range vs {
-			if !validHeader(k, v) {
+			if !httpguts.ValidHeaderFieldName(k) || !httpguts.ValidHeaderFieldValue(v) {
 				return nil, fmt.Errorf("header %q cannot be sent", k)
 			}
 			b = append(append(append(append(b, "\r\n"...), k...), ": "...), v...)
@@ -327,8 +336,7 @@ func (c *directConn) exchange(req *http.Request, body []byte, fresh bool) (*http
 		c.left = math.MaxInt64
 		return resp, nil
 	}
-	for {
-		c.left = maxHeaderRead
+	for { // the bound holds for all informational answers together
 		resp, err := http.ReadResponse(c.r, req)
 		if err != nil {
 			if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
@@ -344,16 +352,9 @@ func (c *directConn) exchange(req *http.Request, body []byte, fresh bool) (*http
 	}
 }
 
-func validHeader(name, value string) bool {
-	for _, s := range [2]string{name, value} {
-		for i := range len(s) {
-			if s[i] == '\r' || s[i] == '\n' || s[i] == 0 {
-				return false
-			}
-		}
-	}
-	return name != ""
-}
+// ownFields are the fields that the transport writes itself, or leaves out, whatever the request
+// says, as net/http's does.
+var ownFields = map[string]bool{"Host": true, "Content-Length": true, "Transfer-Encoding": true, "Trailer": true, "Connection": true}
 
 // directBody returns its connection to the pool if it is read to its end, and closes it
 // otherwise.
@@ -407,6 +408,35 @@ func (d *direct) put(c *directConn) {
 		list = list[1:]
 	}
 	d.idle[c.at] = append(list, c)
+	if d.tidy == nil {
+		d.tidy = time.AfterFunc(idleKept, d.prune)
+	}
+	d.mu.Unlock()
+	for _, c := range over {
+		c.leave()
+	}
+}
+
+// prune closes the connections that have been idle for too long, to servers that are no longer
+// called, too.
+func (d *direct) prune() {
+	var over []*directConn
+	d.mu.Lock()
+	for at, list := range d.idle {
+		n := 0
+		for n < len(list) && time.Since(list[n].since) >= idleKept {
+			n++
+		}
+		over = append(over, list[:n]...)
+		if d.idle[at] = list[n:]; n == len(list) {
+			delete(d.idle, at)
+		}
+	}
+	if len(d.idle) > 0 {
+		d.tidy.Reset(idleKept)
+	} else {
+		d.tidy = nil
+	}
 	d.mu.Unlock()
 	for _, c := range over {
 		c.leave()
@@ -418,6 +448,10 @@ func (d *direct) CloseIdleConnections() {
 	d.mu.Lock()
 	idle := d.idle
 	d.idle = map[origin][]*directConn{}
+	if d.tidy != nil {
+		d.tidy.Stop()
+		d.tidy = nil
+	}
 	d.mu.Unlock()
 	for _, list := range idle {
 		for _, c := range list {

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/yaya-ai/yaya/internal/callctx"
 	"github.com/yaya-ai/yaya/internal/eventually"
@@ -133,5 +134,33 @@ func TestEndInterruptsTheConnection(t *testing.T) {
 	}
 	if err := turn(t.Context(), d, to, []byte("{}")); err != nil {
 		t.Errorf("RoundTrip = %v, want an answer", err)
+	}
+}
+
+// Idle connections are closed in time, also those to servers that are called no more.
+func TestIdleConnectionsEnd(t *testing.T) {
+	ended := make(chan struct{})
+	to := serveOn(t, func(_, _ int, c net.Conn) bool {
+		if _, err := io.WriteString(c, plainAnswer); err != nil {
+			return false
+		}
+		_, _ = io.Copy(io.Discard, c) // until it is closed
+		close(ended)
+		return false
+	})
+	d := NewTransport().(*direct) //nolint:forcetypeassert // what it makes
+	defer d.CloseIdleConnections()
+	if err := turn(t.Context(), d, to, []byte("{}")); err != nil {
+		t.Fatal(err)
+	}
+	d.prune()
+	if len(d.idleTo(to)) != 1 || d.tidy == nil {
+		t.Fatal("a connection that has just been used is gone, or nobody closes it later")
+	}
+	d.idleTo(to)[0].since = time.Now().Add(-idleKept)
+	d.prune()
+	<-ended
+	if len(d.idle) != 0 || d.tidy != nil {
+		t.Errorf("%d origins with idle connections, timer %v; want none", len(d.idle), d.tidy)
 	}
 }
