@@ -31,25 +31,28 @@ func (s *Manager) namedSecret(name string) (string, error) {
 	return "${secret:" + name + "}", nil
 }
 
-// Without names the servers that refer to a secret and do not run with what it is now.
+// Without names the servers that refer to a secret and do not run with what it is now: all of
+// them if it is not set.
 func (s *Manager) Without(secret string) (names []string) {
-	for _, x := range s.without(secret) {
-		names = append(names, x.Name)
+	_, err := s.cfg.Secret(secret)
+	for _, x := range s.referring(secret) {
+		if err != nil || !s.cfg.Bridge.Runs(x) {
+			names = append(names, x.Name)
+		}
 	}
 	return names
 }
 
-// without returns the servers that [Manager.Without] names. Telling what a server comes to
+// referring returns the servers that refer to a secret and are to run. Telling what one comes to
 // reads files and secrets, and whoever asks how the servers are does not wait for that.
-func (s *Manager) without(secret string) (out []servers.Server) {
+func (s *Manager) referring(secret string) (out []servers.Server) {
 	if s.cfg.Bridge == nil || !s.cfg.Bridge.Loaded() {
 		return nil
 	}
 	s.mu.Lock()
-	list := slices.Collect(maps.Values(s.list))
-	s.mu.Unlock()
-	for _, x := range list {
-		if !x.Disabled && slices.Contains(x.SecretNames(), secret) && !s.cfg.Bridge.Runs(x) {
+	defer s.mu.Unlock()
+	for x := range maps.Values(s.list) {
+		if !x.Disabled && slices.Contains(x.SecretNames(), secret) {
 			out = append(out, x)
 		}
 	}
@@ -63,7 +66,10 @@ func (s *Manager) SecretChanged(ctx context.Context, secret string) []string {
 	defer s.changing.Unlock()
 	out := []string{}
 	var work sync.WaitGroup
-	for _, x := range s.without(secret) {
+	for _, x := range s.referring(secret) {
+		if s.cfg.Bridge.Runs(x) {
+			continue
+		}
 		out = append(out, x.Name)
 		work.Go(func() { s.run(ctx, x) })
 	}
