@@ -18,17 +18,24 @@ var decisions = map[string]tool.Decision{"allow": tool.Allow, "ask": tool.Ask, "
 
 // Decide implements [plugin.Guard]. Everything that is not an answer is an error, and denies.
 func (p *Plugin) Decide(ctx context.Context, q plugin.Question) (tool.Verdict, error) {
+	asked := time.Now()
 	v, err := p.consulted(ctx, q)
 	_, lost := errors.AsType[*lostError](err)
 	p.mu.Lock()
 	c := p.c
+	if err == nil {
+		p.decided = time.Now()
+	}
+	busy := p.decided.After(asked)
 	p.mu.Unlock()
+	late := ctx.Err() != nil && errors.Is(context.Cause(ctx), plugin.ErrGuardTime)
 	switch {
 	case err == nil:
 		p.succeeded()
 	case c == nil, lost: // lost has counted the exit
 	case errors.Is(err, errNotReading): // many large calls at once, and not its failure
-	case ctx.Err() != nil && !errors.Is(context.Cause(ctx), plugin.ErrGuardTime): // the caller has gone
+	case late && busy: // with other questions: whoever asks a lot could unload it
+	case ctx.Err() != nil && !late: // the caller has gone
 	default:
 		p.mu.Lock()
 		p.failing = true

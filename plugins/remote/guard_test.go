@@ -9,7 +9,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/yaya-ai/yaya/internal/eventually"
 	"github.com/yaya-ai/yaya/kernel/plugin"
@@ -80,6 +82,10 @@ var badGuards = map[string]func(*rogue){
 	"guard-both":     guardsAs(result(`"result":{"decision":"allow"},"error":{"code":1,"message":"x"}`)),
 	"guard-long":     guardsAs(func(*rogue, json.RawMessage) { fmt.Print(strings.Repeat("x", MaxLine+(1<<20))) }),
 	"guard-other-id": guardsAs(func(*rogue, json.RawMessage) { fmt.Println(`{"jsonrpc":"2.0","id":777,"result":{"decision":"allow"}}`) }),
+	"guard-slow": guardsAs(func(r *rogue, id json.RawMessage) {
+		time.Sleep(500 * time.Millisecond)
+		result(`"result":{"decision":"allow"}`)(r, id)
+	}),
 	"guard-silently": func(r *rogue) { r.greets() }, // does not say that it guards
 }
 
@@ -228,5 +234,32 @@ func TestPermissionToGuard(t *testing.T) {
 		if lines := strings.Join(d.Permissions.Lines(), "\n"); err == nil && (!strings.Contains(lines, "guards calls of tools") || !strings.Contains(lines, "guards your messages")) {
 			t.Errorf("a person is shown %q, want both guards", lines)
 		}
+	}
+}
+
+// R26: more questions than a guard answers in time are denied and are no failure of it: nobody can
+// unload it by asking a lot.
+func TestGuardWithTooManyQuestions(t *testing.T) {
+	w := newWorld(t)
+	w.bell()
+	if err := w.cfg.Set("plugins.guard_timeout", json.RawMessage(`"3s"`)); err != nil {
+		t.Fatal(err)
+	}
+	w.load("skill", "guard-slow", guards)
+	var denied atomic.Int32
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() {
+			if res := w.call(t.Context(), "bell", `{}`, nil); !res.OK && strings.Contains(res.Text(), "it has not answered in time") {
+				denied.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	if n := denied.Load(); n < 3 || n == 20 {
+		t.Errorf("%d of 20 questions were denied for want of time, want most of them, and not all; the log:\n%s", n, w.logged())
+	}
+	if s := w.status(); s.Status != plugin.Loaded {
+		t.Errorf("got %+v, want it loaded", s)
 	}
 }

@@ -57,9 +57,10 @@ type Plugin struct {
 	tools    []Tool
 	exits    int // in a row, without a success between them
 	exited   time.Time
-	why      error // of the last exit or failed start
-	failing  bool  // the last event was a failure
-	silenced int   // log lines that were dropped
+	why      error     // of the last exit or failed start
+	failing  bool      // the last event was a failure
+	decided  time.Time // when it last answered as a guard
+	silenced int       // log lines that were dropped
 	denials  int
 	denied   string // the last connection that the sandbox refused
 	retired  sync.WaitGroup
