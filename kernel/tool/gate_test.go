@@ -153,8 +153,8 @@ func TestReservedName(t *testing.T) {
 	}
 }
 
-// What is no tool, such as a method of a server's, has no name under which yaya itself asks: guards
-// and people would take it for that question.
+// A method of a server does not run under a name under which yaya itself asks: guards and people
+// would take it for that question.
 func TestReservedNamesDoNotRun(t *testing.T) {
 	for name, runs := range map[string]bool{"other": true, tool.TrustQuestion: false, tool.HostQuestion: false} {
 		ran := false

@@ -137,7 +137,7 @@ func TestEndInterruptsTheConnection(t *testing.T) {
 	}
 }
 
-// Idle connections are closed in time, also those to servers that are called no more.
+// Idle connections are closed in time, including those to servers that are called no more.
 func TestIdleConnectionsEnd(t *testing.T) {
 	ended := make(chan struct{})
 	to := serveOn(t, func(_, _ int, c net.Conn) bool {

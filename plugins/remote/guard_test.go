@@ -237,8 +237,8 @@ func TestPermissionToGuard(t *testing.T) {
 	}
 }
 
-// R26: more questions than a guard answers in time are denied and are no failure of it: nobody can
-// unload it by asking a lot.
+// R26: more questions than a guard answers in time are denied and do not count as its failures:
+// nobody can unload it by asking a lot.
 func TestGuardWithTooManyQuestions(t *testing.T) {
 	w := newWorld(t)
 	w.bell()
