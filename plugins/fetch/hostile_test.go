@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"unicode/utf8"
 )
 
 // folder makes a folder with these files.
@@ -123,4 +124,20 @@ func TestClientsFindNoGit(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The error of a client that says much has its first and its last words, and is short.
+func TestLongFailure(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	noise := "for i in 1 2 3 4 5 6 7 8 9; do echo 'a warning with many words that nobody needs \u00fc\u00fc\u00fc\u00fc\u00fc\u00fc\u00fc\u00fc\u00fc\u00fc\u00fc' >&2; done\n"
+	w.set("PATH", w.folder(map[string]string{
+		"npm":     "#!/bin/sh\necho 'FIRST: the reason' >&2\n" + noise + "echo 'LAST: the reason' >&2\nexit 1\n",
+		"python3": "#!/bin/sh\necho 'ERROR: No matching distribution found' >&2\n" + noise + "exit 1\n",
+	})+":/usr/bin:/bin")
+	_, err := w.fetch("npm:weather")
+	if text := fmt.Sprint(err); len(text) > 450 || !strings.Contains(text, "FIRST: the reason") || !strings.HasSuffix(text, "LAST: the reason") || !utf8.ValidString(text) {
+		t.Errorf("Fetch() = %q (%d bytes), want the first and the last line in at most 450 bytes", text, len(text))
+	}
+	w.fails("pypi:weather", "wheels only")
 }

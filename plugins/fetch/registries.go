@@ -207,13 +207,11 @@ func (j *job) pypi(ctx context.Context) error {
 		want += "==" + j.f.Source.Version
 	}
 	_, err := j.output(ctx, client, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--no-input", "--disable-pip-version-check", "--no-cache-dir", "--quiet", "--retries=1", "--timeout=30", "--dest="+j.got, "--", want)
-	if said, failed := errors.AsType[*ClientError](err); failed {
-		switch {
-		case strings.Contains(said.Error(), "No module named pip"):
-			return fmt.Errorf("pip is missing: %s", client.remedy)
-		case strings.Contains(said.Error(), "No matching distribution"):
-			return fmt.Errorf("%w (yaya takes wheels only: a source distribution would run code of the package to unpack it)", err)
-		}
+	switch {
+	case says(err, "No module named pip"):
+		return fmt.Errorf("pip is missing: %s", client.remedy)
+	case says(err, "No matching distribution"):
+		return fmt.Errorf("%w (yaya takes wheels only: a source distribution would run code of the package to unpack it)", err)
 	}
 	if err != nil {
 		return err
