@@ -98,7 +98,7 @@ func TestDifferences(t *testing.T) {
 	}
 	got := differences(installed.Entry{Source: "npm:x@1.0.0"}, was, &installed.Package{Source: "npm:x@1.1.0", Description: now})
 	want := []string{
-		"NEW PERMISSION: reaches the hosts b.example", "NEW PERMISSION: gets the variables TOKEN", "NEW PERMISSION: answers approval requests for you", "no longer: reads ~/notes",
+		"NEW PERMISSION: reaches the host b.example", "NEW PERMISSION: gets the variable TOKEN", "NEW PERMISSION: answers approval requests for you", "no longer: reads ~/notes",
 		"version: 1.0.0 → 1.1.0", "source: npm:x@1.0.0 → npm:x@1.1.0", "category: tool → adapter", "runs: python3 main.py → node main.js", "requires: none → other", "gets events: none → turn.failed",
 	}
 	if !slices.Equal(got, want) {

@@ -23,9 +23,12 @@ import (
 func atPlugin(name string) string { return "/api/plugins/" + url.PathEscape(name) }
 
 // showPackage prints what a person has to know before a plugin is installed. The texts are
-// its author's.
+// its author's. What the plugin may do and what runs is never cut: a long text would hide the rest.
 func showPackage(w io.Writer, p *admin.PluginPackage) {
-	show := func(what, text string) { fmt.Fprintf(w, "  %-12s %s\n", what, daemon.Printable(text, 2000)) }
+	const escaped = 10 // bytes at most that one becomes
+	show := func(what, text string) {
+		fmt.Fprintf(w, "  %-12s %s\n", what, daemon.Printable(text, escaped*len(text)))
+	}
 	all := func(what string, lines []string) {
 		for _, line := range lines {
 			show(what, line)
@@ -34,7 +37,7 @@ func showPackage(w io.Writer, p *admin.PluginPackage) {
 	}
 	fmt.Fprintf(w, "Plugin %s %s\n", daemon.Printable(p.Name, 80), daemon.Printable(p.Version, 80))
 	if p.Description != "" {
-		show("description", p.Description)
+		show("description", daemon.Printable(p.Description, 2000))
 	}
 	show("source", p.Source)
 	if p.Resolved != "" {

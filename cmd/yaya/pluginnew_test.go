@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -9,7 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/yaya-ai/yaya/gateway/admin"
 	"github.com/yaya-ai/yaya/internal/eventually"
+	"github.com/yaya-ai/yaya/plugins/scaffold"
 )
 
 // begin makes a new plugin hello in an empty folder, and returns its path.
@@ -54,6 +57,22 @@ func TestNewPlugin(t *testing.T) {
 				t.Errorf("plugin new again: %d %s%s, want that it exists", code, out, said)
 			}
 		})
+	}
+}
+
+// None of yaya's own plugins has a name under which one can be begun.
+func TestNewPluginIsNotBundled(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	b.serve()
+	var plugins []admin.Plugin
+	if err := json.Unmarshal([]byte(b.must("plugin", "list", "--json")), &plugins); err != nil || len(plugins) < 5 {
+		t.Fatalf("plugin list: %d plugins, %v; want yaya's own", len(plugins), err)
+	}
+	for _, p := range plugins {
+		if _, err := scaffold.Files(p.Name, "python", "tool"); err == nil || !strings.Contains(err.Error(), "a part of yaya") {
+			t.Errorf("Files(%s) = %v, want that it is a part of yaya", p.Name, err)
+		}
 	}
 }
 

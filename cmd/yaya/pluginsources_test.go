@@ -258,12 +258,12 @@ func TestPluginSources(t *testing.T) {
 
 			s.publish(c.kind, "0.2.0", "\n[permissions]\nnetwork = [\"api.example.com\"]\n")
 			out = s.must("plugin", "update", "hello")
-			s.says("plugin update", out, "hello 0.2.0", second, "replaces     version 0.1.0", "NEW PERMISSION: reaches the hosts api.example.com", "0.1.0 → 0.2.0", "Nothing was updated")
+			s.says("plugin update", out, "hello 0.2.0", second, "replaces     version 0.1.0", "NEW PERMISSION: reaches the host api.example.com", "0.1.0 → 0.2.0", "Nothing was updated")
 			s.says("run", s.must("run", hello), "Hello from 0.1.0, Ada!")
 			s.must("plugin", "update", "hello", "--yes")
 			s.says("run", s.must("run", hello), "Hello from 0.2.0, Ada!")
 			out = s.must("plugin", "update", "hello", "--version", strings.TrimPrefix(c.at, "@")+"0.1.0", "--yes")
-			s.says("plugin update to the first version", out, "no longer: reaches the hosts api.example.com")
+			s.says("plugin update to the first version", out, "no longer: reaches the host api.example.com")
 			s.says("run", s.must("run", hello), "Hello from 0.1.0, Ada!")
 		})
 	}

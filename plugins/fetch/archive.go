@@ -3,11 +3,14 @@ package fetch
 import (
 	"archive/tar"
 	"archive/zip"
+	"bytes"
 	"compress/gzip"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path"
 	"path/filepath"
@@ -83,12 +86,12 @@ func Untar(to *os.Root, in io.Reader) error {
 
 // unzip writes the files of a zip.
 func unzip(to *os.Root, in io.ReaderAt, size int64) error {
-	files, err := zip.NewReader(in, size)
+	files, err := zipFiles(in, size)
 	if err != nil {
 		return err
 	}
 	var b budget
-	for _, f := range files.File {
+	for _, f := range files {
 		if f.UncompressedSize64 > MaxBytes {
 			return fmt.Errorf("more than %d MiB", MaxBytes>>20)
 		}
@@ -109,6 +112,61 @@ func unzip(to *os.Root, in io.ReaderAt, size int64) error {
 		}
 	}
 	return nil
+}
+
+// zipFiles reads the list of files at the end of a zip. zip.NewReader makes room for as many as the
+// end record claims, and reads all that follow one another, however many it claims: both are bounded
+// here.
+func zipFiles(in io.ReaderAt, size int64) ([]*zip.File, error) {
+	end := make([]byte, min(size, zipEnd+math.MaxUint16)) // with the longest comment
+	if _, err := in.ReadAt(end, size-int64(len(end))); err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	at := bytes.LastIndex(end, []byte("PK\x05\x06"))
+	if at < 0 || len(end)-at < zipEnd {
+		return nil, zip.ErrFormat
+	}
+	// 0xffff stands for a number in a record of zip64, which no plugin is large enough for.
+	if n := binary.LittleEndian.Uint16(end[at+10:]); n > MaxEntries {
+		return nil, fmt.Errorf("more than %d entries", MaxEntries)
+	}
+	if n := binary.LittleEndian.Uint32(end[at+12:]); n > maxZipList {
+		return nil, errZipList
+	}
+	if binary.LittleEndian.Uint32(end[at+16:]) == math.MaxUint32 {
+		return nil, fmt.Errorf("more than %d MiB", MaxBytes>>20)
+	}
+	list := &zipList{in: in, left: maxZipList + 1<<20} // the end is read again
+	files, err := zip.NewReader(list, size)
+	list.read = true
+	if err != nil {
+		return nil, err
+	}
+	return files.File, nil
+}
+
+const (
+	zipEnd     = 22      // bytes of the end record (APPNOTE 4.3.16) without a comment
+	maxZipList = 8 << 20 // bytes of the list: 400 for each of as many entries as there may be
+)
+
+var errZipList = fmt.Errorf("the list of its files is larger than %d MiB", maxZipList>>20)
+
+// zipList bounds what is read of a zip until its list is known.
+type zipList struct {
+	in   io.ReaderAt
+	left int64
+	read bool
+}
+
+// ReadAt implements [io.ReaderAt].
+func (l *zipList) ReadAt(p []byte, off int64) (int, error) {
+	if !l.read {
+		if l.left -= int64(len(p)); l.left < 0 {
+			return 0, errZipList
+		}
+	}
+	return l.in.ReadAt(p, off)
 }
 
 func putZipped(to *os.Root, name string, f *zip.File) error {

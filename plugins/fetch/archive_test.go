@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"compress/flate"
 	"compress/gzip"
+	"encoding/binary"
 	"fmt"
 	"hash/crc32"
 	"io/fs"
@@ -112,6 +113,18 @@ func lyingZip(t *testing.T, claimed uint64) []byte {
 	return out.Bytes()
 }
 
+// listZip has a list of so many files, and claims others.
+func listZip(files int, claimed uint16, size, offset uint32) []byte {
+	header := make([]byte, 46)
+	copy(header, "PK\x01\x02")
+	end := append([]byte("PK\x05\x06"), make([]byte, 18)...)
+	binary.LittleEndian.PutUint16(end[8:], claimed)
+	binary.LittleEndian.PutUint16(end[10:], claimed)
+	binary.LittleEndian.PutUint32(end[12:], size)
+	binary.LittleEndian.PutUint32(end[16:], offset)
+	return append(bytes.Repeat(header, files), end...)
+}
+
 // Archives write inside their folder, no links, and no more than they say and may.
 func TestHostileArchives(t *testing.T) {
 	t.Parallel()
@@ -138,6 +151,13 @@ func TestHostileArchives(t *testing.T) {
 		{"a zip with a file that is too large", lyingZip(t, MaxBytes+1), true, "MiB"},
 		{"a zip with a file of the size of the world", lyingZip(t, 1<<63), true, "MiB"},
 		{"a zip whose file is there twice", append([]byte(nil), twice(t)...), true, "exist"},
+		{"a zip with more files than it claims", listZip(4<<16, 0, 0, 0), true, "list of its files"},
+		{"a zip that claims more files", listZip(1, MaxEntries+1, 46, 0), true, "more than 20000 entries"},
+		{"a zip with as many files as there may be", listZip(MaxEntries, MaxEntries, MaxEntries*46, 0), true, "zip:"},
+		{"a zip of more than 65535 files", listZip(1, 0xffff, 46, 0), true, "more than 20000 entries"},
+		{"a zip that claims a large list", listZip(1, 1, 9<<20, 0), true, "list of its files"},
+		{"a zip that claims to be large", listZip(1, 1, 46, 0xffffffff), true, "more than 512 MiB"},
+		{"the end of a zip, cut off", listZip(0, 0, 0, 0)[:20], true, "not a valid zip"},
 		{"not an archive", []byte("hello"), false, ""},
 		{"not a zip", []byte("hello"), true, ""},
 	} {

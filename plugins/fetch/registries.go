@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,16 +22,42 @@ import (
 // maxMeta bounds a file that describes a package, in bytes.
 const maxMeta = 1 << 20
 
+// npmOnly holds npm to packages that a registry serves. The dist.tarball of a registry can name a
+// Git repository or a folder instead: npm clones that repository, and installs what it depends on
+// with the settings in it, which name the programs that npm runs. Versions of npm before 11.10
+// know no --allow-git; they find no git. An npm that npm starts gets the environment only, which
+// outweighs the settings in a folder.
+var (
+	npmOnly    = []string{"--allow-git=none", "--allow-directory=none", "--allow-file=none", "--git=" + noProgram, "--ignore-scripts"}
+	npmOnlyEnv = []string{"npm_config_allow_git=none", "npm_config_allow_directory=none", "npm_config_allow_file=none", "npm_config_git=" + noProgram, "npm_config_ignore_scripts=true", noGit}
+)
+
+const (
+	noProgram = "/nonexistent/git"
+	noGit     = "GIT_ALLOW_PROTOCOL=" // an empty list: git reaches no repository
+)
+
 // npm has npm download the packed package, whose digest it checks against the registry's. The
 // package.json in npm's folder ends its search for settings of a project.
 func (j *job) npm(ctx context.Context) error {
 	if err := os.WriteFile(filepath.Join(j.dir, "package.json"), []byte(`{"name":"yaya","version":"1.0.0","private":true}`), 0o600); err != nil { //nolint:forbidigo // in a folder that was made here
 		return err
 	}
-	client := program{name: "npm", remedy: "install Node.js (https://nodejs.org), or install the plugin from a folder"}
+	client := program{name: "npm", remedy: "install Node.js (https://nodejs.org), or install the plugin from a folder", env: npmOnlyEnv}
+	args := slices.Concat(npmOnly, []string{"--json", "--workspaces=false", "--cache=" + filepath.Join(j.f.work, "cache"), "--logs-max=0", "--audit=false", "--fund=false", "--update-notifier=false", "--loglevel=error", "--fetch-retries=1", "--fetch-timeout=30000"})
 	want := j.f.Source.Name + "@" + orLatest(j.f.Source.Version)
-	out, err := j.output(ctx, client, "pack", want, "--json", "--ignore-scripts", "--workspaces=false", "--pack-destination="+j.got, "--cache="+filepath.Join(j.f.work, "cache"),
-		"--logs-max=0", "--audit=false", "--fund=false", "--update-notifier=false", "--loglevel=error", "--fetch-retries=1", "--fetch-timeout=30000")
+	out, err := j.output(ctx, client, slices.Concat([]string{"view", want, "name", "version", "dist"}, args)...)
+	if err != nil {
+		return err
+	}
+	version, err := npmVersion(out, j.f.Source.Name)
+	if err != nil {
+		return err
+	}
+	if j.f.Source, err = j.f.Source.At(version); err != nil {
+		return err
+	}
+	out, err = j.output(ctx, client, slices.Concat([]string{"pack", j.f.Source.Name + "@" + version, "--pack-destination=" + j.got}, args)...)
 	if err != nil {
 		return err
 	}
@@ -39,11 +66,8 @@ func (j *job) npm(ctx context.Context) error {
 		Version   string `json:"version"`
 		Integrity string `json:"integrity"`
 	}
-	if err := json.Unmarshal(out, &told); err != nil || len(told) != 1 || told[0].Name != j.f.Source.Name {
+	if err := json.Unmarshal(out, &told); err != nil || len(told) != 1 || told[0].Name != j.f.Source.Name || told[0].Version != version {
 		return errors.Join(fmt.Errorf("npm answered in a way that yaya does not know: %.200q", out), err)
-	}
-	if j.f.Source, err = j.f.Source.At(told[0].Version); err != nil {
-		return err
 	}
 	j.f.Resolved = told[0].Integrity
 	if err := j.unpack(".tgz", func(to *os.Root, in *os.File, _ int64) error { return Untar(to, in) }); err != nil {
@@ -53,6 +77,26 @@ func (j *job) npm(ctx context.Context) error {
 		return err
 	}
 	return alone(j.f.Folder)
+}
+
+// npmVersion reads what npm view tells about one version, and returns that version. It refuses a
+// package whose files are not downloaded by HTTP.
+func npmVersion(out []byte, name string) (string, error) {
+	var told struct {
+		Name    string `json:"name"`
+		Version string `json:"version"`
+		Dist    struct {
+			Tarball string `json:"tarball"`
+		} `json:"dist"`
+	}
+	if err := json.Unmarshal(out, &told); err != nil || told.Name != name || told.Version == "" {
+		return "", errors.Join(fmt.Errorf("npm answered in a way that yaya does not know: %.200q", out), err)
+	}
+	at, err := url.Parse(told.Dist.Tarball)
+	if err != nil || at.Scheme != "https" && at.Scheme != "http" || at.Host == "" || at.User != nil || at.Fragment != "" {
+		return "", fmt.Errorf("the registry serves no package %s %s: it names %.200q, which is not the address of a file (https://…)", name, told.Version, told.Dist.Tarball)
+	}
+	return told.Version, nil
 }
 
 func orLatest(version string) string {
@@ -157,19 +201,17 @@ func (j *job) only(ext string) (string, error) {
 // pypi has pip download a wheel. For a source distribution pip would run its setup.py or its build
 // backend to learn its name, so there has to be a wheel.
 func (j *job) pypi(ctx context.Context) error {
-	client := program{name: "python3", remedy: "install Python with pip (https://pip.pypa.io), or install the plugin from a folder"}
+	client := program{name: "python3", remedy: "install Python with pip (https://pip.pypa.io), or install the plugin from a folder", env: []string{noGit}}
 	want := j.f.Source.Name
 	if j.f.Source.Version != "" {
 		want += "==" + j.f.Source.Version
 	}
 	_, err := j.output(ctx, client, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--no-input", "--disable-pip-version-check", "--no-cache-dir", "--quiet", "--retries=1", "--timeout=30", "--dest="+j.got, "--", want)
-	if said, failed := errors.AsType[*ClientError](err); failed {
-		switch {
-		case strings.Contains(said.Error(), "No module named pip"):
-			return fmt.Errorf("pip is missing: %s", client.remedy)
-		case strings.Contains(said.Error(), "No matching distribution"):
-			return fmt.Errorf("%w (yaya takes wheels only: a source distribution would run code of the package to unpack it)", err)
-		}
+	switch {
+	case says(err, "No module named pip"):
+		return fmt.Errorf("pip is missing: %s", client.remedy)
+	case says(err, "No matching distribution"):
+		return fmt.Errorf("%w (yaya takes wheels only: a source distribution would run code of the package to unpack it)", err)
 	}
 	if err != nil {
 		return err

@@ -173,11 +173,31 @@ func (c *Client) run(ctx context.Context, p program, args []string, dir, work st
 	case cause != nil:
 		return &ClientError{cause}
 	case started.ExitCode() != 0 && said != "":
-		return &ClientError{fmt.Errorf("%s failed: %s", p.name, said)}
+		return &ClientError{&saidError{p.name, said}}
 	case started.ExitCode() != 0:
 		return &ClientError{fmt.Errorf("%s failed: %w", p.name, started.Err())}
 	}
 	return fed
+}
+
+// saidError has what a client that failed has said.
+type saidError struct{ client, said string }
+
+// Error has the beginning and the end: npm names the reason first, pip and git last, and what shows
+// an error cuts it.
+func (e *saidError) Error() string {
+	const head, tail = 100, 250
+	said := e.said
+	if len(said) > head+tail {
+		said = strings.ToValidUTF8(said[:head], "") + " … " + strings.ToValidUTF8(said[len(said)-tail:], "")
+	}
+	return e.client + " failed: " + said
+}
+
+// says reports whether a client has failed and has said that.
+func says(err error, text string) bool {
+	e, ok := errors.AsType[*saidError](err)
+	return ok && strings.Contains(e.said, text)
 }
 
 // ClientError is the failure of a client: it is missing, has failed, or has met a limit. Every

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/pelletier/go-toml/v2"
 
@@ -26,7 +27,9 @@ const DescriptionFile = "plugin.toml"
 const (
 	maxDescription = 256 << 10 // bytes of the file
 	maxArgs        = 64
-	maxListed      = 64 // entries of each other list
+	maxRun         = 1500 // bytes of the program and its arguments: whoever installs it reads them
+	maxListed      = 64   // entries of each other list
+	maxEntry       = 300  // bytes of an entry of a permission
 )
 
 // Description is a plugin.toml.
@@ -135,7 +138,7 @@ func (d Description) check() error {
 	if err := d.checkRun(); err != nil {
 		return fmt.Errorf("run: %w", err)
 	}
-	for name, list := range map[string][]string{"requires": d.Requires, "subscriptions": d.Subscriptions, "network": d.Permissions.Network, "read": d.Permissions.Read, "write": d.Permissions.Write, "env": d.Permissions.Env, "secrets": d.Permissions.Secrets} {
+	for name, list := range map[string][]string{"requires": d.Requires, "subscriptions": d.Subscriptions} {
 		if len(list) > maxListed {
 			return fmt.Errorf("%s: more than %d entries", name, maxListed)
 		}
@@ -166,8 +169,11 @@ func (d Description) checkRun() error {
 	if len(d.Run) == 0 || len(d.Run) > maxArgs {
 		return fmt.Errorf("not a program with at most %d arguments", maxArgs-1)
 	}
+	if n := len(strings.Join(d.Run, " ")); n > maxRun {
+		return fmt.Errorf("%d bytes, and not at most %d: put what it has to be told into a file of the folder", n, maxRun)
+	}
 	for _, arg := range d.Run {
-		if len(arg) > 4096 || strings.ContainsFunc(arg, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		if strings.ContainsFunc(arg, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 			return fmt.Errorf("%.100q is not an argument", arg)
 		}
 	}
@@ -180,6 +186,16 @@ func (d Description) checkRun() error {
 }
 
 func (p Permissions) check(category string) error {
+	for name, list := range map[string][]string{"network": p.Network, "read": p.Read, "write": p.Write, "env": p.Env, "secrets": p.Secrets, "guards": p.Guards} {
+		if len(list) > maxListed {
+			return fmt.Errorf("permissions.%s: more than %d entries", name, maxListed)
+		}
+		for _, entry := range list {
+			if len(entry) > maxEntry || strings.ContainsFunc(entry, unicode.IsControl) {
+				return fmt.Errorf("permissions.%s: %.100q is not a line of at most %d bytes", name, entry, maxEntry)
+			}
+		}
+	}
 	for _, host := range p.Network {
 		if err := sandbox.CheckHost(host); err != nil {
 			return fmt.Errorf("permissions.network: %w", err)
@@ -187,7 +203,7 @@ func (p Permissions) check(category string) error {
 	}
 	for _, path := range slices.Concat(p.Read, p.Write) {
 		rest, home := strings.CutPrefix(path, "~/")
-		if !home && !filepath.IsAbs(path) || home && (rest == "" || !filepath.IsLocal(rest)) {
+		if !home && !filepath.IsAbs(path) || home && (!filepath.IsLocal(rest) || filepath.Clean(rest) == ".") || !home && holdsHome(path) {
 			return fmt.Errorf("permissions: %q does not begin with / or ~/, or is the whole home folder", path)
 		}
 		if !home {
@@ -212,6 +228,13 @@ func (p Permissions) check(category string) error {
 	return nil
 }
 
+// holdsHome reports whether an absolute path leads to the home folder, or to one above it that is
+// not the root, whose refusal says more.
+func holdsHome(path string) bool {
+	home, err := os.UserHomeDir()
+	return err == nil && filepath.IsAbs(home) && sandbox.NotWhole(path) == nil && sandbox.BelongsTo(home, filepath.Clean(path))
+}
+
 // Beyond returns the permissions that others lack.
 func (p Permissions) Beyond(others Permissions) Permissions {
 	more := func(list, known []string) (out []string) {
@@ -234,19 +257,20 @@ func (p Permissions) None() bool {
 	return len(p.Network)+len(p.Read)+len(p.Write)+len(p.Env)+len(p.Secrets)+len(p.Guards) == 0 && !p.Approvals
 }
 
-// Lines describes the permissions to a person, each in a line.
+// Lines describes the permissions to a person, each entry in a line of its own: none hides behind
+// another.
 func (p Permissions) Lines() []string {
 	var out []string
 	add := func(what string, list []string) {
-		if len(list) > 0 {
-			out = append(out, what+" "+strings.Join(list, ", "))
+		for _, entry := range list {
+			out = append(out, what+" "+entry)
 		}
 	}
-	add("reaches the hosts", p.Network)
+	add("reaches the host", p.Network)
 	add("reads", p.Read)
 	add("reads and writes", p.Write)
-	add("gets the variables", p.Env)
-	add("gets the secrets in its settings", p.Secrets)
+	add("gets the variable", p.Env)
+	add("gets the secret in its setting", p.Secrets)
 	if p.Approvals {
 		out = append(out, "answers approval requests for you")
 	}

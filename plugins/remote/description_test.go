@@ -2,13 +2,25 @@ package remote
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 )
 
 // A description is read strictly: a mistake is an error, not a permission.
 func TestParseDescription(t *testing.T) {
+	home := filepath.Join(t.TempDir(), "homes", "me")
+	link := filepath.Join(filepath.Dir(filepath.Dir(home)), "link")
+	if err := os.MkdirAll(home, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(home, link); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("HOME", home)
 	const good = "name = \"subject\"\nversion = \"1.0.0\"\ncategory = \"tool\"\nrun = [\"./bin\"]\n"
 	for _, c := range []struct{ name, toml, want string }{
 		{"good", good, ""},
@@ -25,6 +37,20 @@ func TestParseDescription(t *testing.T) {
 		{"a host", good + "[permissions]\nnetwork = [\"http://x/\"]\n", "permissions.network"},
 		{"the root folder", good + "[permissions]\nread = [\"/\"]\n", "whole file system"},
 		{"the home folder", good + "[permissions]\nread = [\"~/\"]\n", "whole home folder"},
+		{"the home folder, with a dot", good + "[permissions]\nread = [\"~/.\"]\n", "whole home folder"},
+		{"the home folder, around a corner", good + "[permissions]\nwrite = [\"~/a/..\"]\n", "whole home folder"},
+		{"the home folder by its path", good + "[permissions]\nread = [\"" + home + "/\"]\n", "whole home folder"},
+		{"the folder of home folders", good + "[permissions]\nread = [\"" + filepath.Dir(home) + "\"]\n", "whole home folder"},
+		{"a link to the home folder", good + "[permissions]\nread = [\"" + link + "\"]\n", "whole home folder"},
+		{"a folder in the home folder by its path", good + "[permissions]\nread = [\"" + home + "/notes\"]\n", ""},
+		{"an entry of the longest size", good + "[permissions]\nread = [\"/" + strings.Repeat("x", maxEntry-1) + "\"]\n", ""},
+		{"an entry that is longer", good + "[permissions]\nread = [\"/" + strings.Repeat("x", maxEntry) + "\"]\n", "permissions.read: \"/xxx"},
+		{"an entry of two lines", good + "[permissions]\nread = [\"/srv\\n/x\"]\n", "permissions.read: \"/srv\\n/x\" is not a line"},
+		{"as many entries as there can be", good + "[permissions]\nenv = [" + strings.Repeat("\"A\",", maxListed) + "]\n", ""},
+		{"too many entries", good + "[permissions]\nenv = [" + strings.Repeat("\"A\",", maxListed+1) + "]\n", "permissions.env: more than 64"},
+		{"too many guards", good + "[permissions]\nguards = [" + strings.Repeat("\"pre_tool\",", maxListed+1) + "]\n", "guard"},
+		{"the longest program", strings.Replace(good, `"./bin"`, `"./bin", "`+strings.Repeat("x", maxRun-6)+`"`, 1), ""},
+		{"a program that is longer", strings.Replace(good, `"./bin"`, `"./bin", "`+strings.Repeat("x", maxRun-5)+`"`, 1), "run: 1501 bytes"},
 		{"a folder above the home folder", good + "[permissions]\nread = [\"~/../x\"]\n", "begin with"},
 		{"a relative path", good + "[permissions]\nwrite = [\"x\"]\n", "begin with"},
 		{"devices", good + "[permissions]\nread = [\"/dev\"]\n", "/dev"},
@@ -79,5 +105,17 @@ func TestEveryPermissionCounts(t *testing.T) {
 		if p.None() || p.Beyond(Permissions{}).None() || !p.Beyond(p).None() || len(p.Lines()) != 1 {
 			t.Errorf("%s: none %v, added %v, without a change %v, %d lines; want a permission of one line that counts when it is added", f.Name, p.None(), p.Beyond(Permissions{}), p.Beyond(p), len(p.Lines()))
 		}
+	}
+}
+
+// No entry of a permission hides behind another one.
+func TestLinesOfEntries(t *testing.T) {
+	got := Permissions{Network: []string{"a.example", "b.example"}, Read: []string{"/a", "~/.ssh"}, Write: []string{"/c"}, Env: []string{"A", "B"}, Secrets: []string{"key", "token"}}.Lines()
+	want := []string{
+		"reaches the host a.example", "reaches the host b.example", "reads /a", "reads ~/.ssh", "reads and writes /c",
+		"gets the variable A", "gets the variable B", "gets the secret in its setting key", "gets the secret in its setting token",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("Lines() =\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }

@@ -54,6 +54,11 @@ var extras = map[string]string{
 	"skill":        "subscriptions = [\"user.message.received\"]\n",
 }
 
+// bundled are the names of yaya's own plugins, which cannot be installed.
+var bundled = []string{
+	"agent-tool", "llm-echo", "llm-openai", "mcp-bridge", "memory-sqlite", "skills", "strategy-coder", "strategy-react", "tool-shell", "tool-skill", "tool-workspace", "web",
+}
+
 // Languages returns the languages in which a plugin can be begun.
 func Languages() []string { return slices.Sorted(maps.Keys(languages)) }
 
@@ -89,8 +94,15 @@ func Files(name, lang, category string) (map[string][]byte, error) {
 	// A model calls the tools of all plugins by their names, so each has the plugin's in its own.
 	named := strings.NewReplacer("my-plugin", name, "my_plugin", strings.ReplaceAll(name, "-", "_"))
 	description := named.Replace("name = \"my-plugin\"\nversion = \"0.1.0\"\ncategory = \"" + category + "\"\ndescription = \"\"\nrun = " + l.run + "\n" + extras[category])
-	if _, err := remote.ParseDescription([]byte(description)); err != nil {
+	switch parsed, err := remote.ParseDescription([]byte(description)); {
+	case err != nil:
 		return nil, err
+	case parsed.Name != name: // it ends the text and goes on
+		return nil, fmt.Errorf("%.100q is not the name of a plugin", name)
+	case slices.Contains(bundled, name):
+		return nil, fmt.Errorf("plugin %s is a part of yaya: give yours another name", name)
+	case name == l.sdk:
+		return nil, fmt.Errorf("the SDK is in the folder %s of the plugin: give the plugin another name", name)
 	}
 	out := map[string][]byte{l.program: []byte(named.Replace(string(program))), remote.DescriptionFile: []byte(description)}
 	for file, text := range l.files {

@@ -58,6 +58,11 @@ func TestRefusals(t *testing.T) {
 		{"a path", "../hello", "python", "tool", "does not match"},
 		{"a path as the category", "hello", "python", "../python/tool", "there is no category"},
 		{"a name that would be a table of plugin.toml", "a\"\n[permissions]\n", "python", "tool", "toml"},
+		{"a name with a comment of plugin.toml", "x\" #", "python", "tool", "is not the name of a plugin"},
+		{"a name with a member of plugin.toml", "x\"\nrequires = [\"web\"] #", "python", "tool", "is not the name of a plugin"},
+		{"the folder of the SDK in Go", "yaya", "go", "tool", "the SDK is in the folder yaya"},
+		{"the folder of the SDK in TypeScript", "yaya", "typescript", "tool", "the SDK is in the folder yaya"},
+		{"a plugin of yaya's", "tool-shell", "python", "tool", "a part of yaya"},
 	} {
 		if _, err := Files(c.name, c.lang, c.category); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: Files() = %v, want %q", c.why, err, c.want)

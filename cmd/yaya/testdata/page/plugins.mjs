@@ -48,7 +48,7 @@ await run(async () => {
   await row.getByRole('link', { name: 'watch' }).click();
   await heading(page, 'watch');
   const all = await page.locator('main').innerText();
-  for (const part of ['guards calls of tools: it sees each with its arguments', 'reaches the hosts api.example.com', env.source, 'python3 main.py', 'editable', 'Watches calls.']) assert.ok(all.includes(part), `${part} is not in ${all}`);
+  for (const part of ['guards calls of tools: it sees each with its arguments', 'reaches the host api.example.com', env.source, 'python3 main.py', 'editable', 'Watches calls.']) assert.ok(all.includes(part), `${part} is not in ${all}`);
   await checked(page, 'a plugin');
   const pid = await act('pid');
   await page.getByRole('button', { name: 'Reload' }).click();
