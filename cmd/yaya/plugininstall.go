@@ -23,7 +23,7 @@ import (
 func atPlugin(name string) string { return "/api/plugins/" + url.PathEscape(name) }
 
 // showPackage prints what a person has to know before a plugin is installed. The texts are
-// its author's. What the plugin may do and what runs is never cut: a long text would hide the rest.
+// its author's. No permission, change or command is cut: a long text would hide the rest.
 func showPackage(w io.Writer, p *admin.PluginPackage) {
 	const escaped = 10 // bytes at most that one becomes
 	show := func(what, text string) {
