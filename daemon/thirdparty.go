@@ -87,7 +87,7 @@ func (broken) OnEvent(context.Context, event.Event, plugin.Context) error { retu
 
 // plugin makes the plugin of an entry.
 func (t *thirdParty) plugin(e installed.Entry) (plugin.Plugin, error) {
-	d, err := remote.ReadDescription(e.Folder())
+	d, err := e.Describe()
 	if err == nil && d.Name != e.Name {
 		err = fmt.Errorf("%s says that it is %q", e.Folder(), d.Name)
 	}

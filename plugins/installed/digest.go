@@ -1,6 +1,7 @@
 package installed
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -9,12 +10,18 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/yaya-ai/yaya/plugins/fetch"
+	"github.com/yaya-ai/yaya/plugins/remote"
 )
+
+// maxDescription is how many bytes a plugin.toml can have, as in [remote.ReadDescription].
+const maxDescription = 256 << 10
 
 // skipped are folders that are not part of a plugin: the history of its source, and caches
 // that an interpreter would run in the place of the source.
@@ -63,33 +70,82 @@ func list(root *os.Root, skip bool) ([]file, error) {
 	return out, err
 }
 
-// Digest returns the digest of the files of a folder: their names, contents, and whether they
+// contents are what was read of a folder, in one pass: the description is made of bytes that
+// are in the digest. Who renames another plugin.toml meanwhile gets another digest.
+type contents struct {
+	digest      string
+	description *bytes.Buffer // the plugin.toml; nil without one
+}
+
+// read reads the files of a folder. Its digest is that of their names, contents, and whether they
 // can be executed. skip leaves out what an installation leaves out.
-func Digest(root *os.Root, skip bool) (string, error) {
+func read(root *os.Root, skip bool) (c contents, err error) {
 	files, err := list(root, skip)
 	if err != nil {
-		return "", err
+		return c, err
 	}
 	sum := sha256.New()
 	for _, f := range files {
 		if f.mode.IsDir() {
 			continue
 		}
-		if err := add(sum, root, f); err != nil {
-			return "", err
+		var to io.Writer = sum
+		if f.name == remote.DescriptionFile {
+			if f.size > maxDescription {
+				return c, fmt.Errorf("%s: not a file of at most %d KiB", f.name, maxDescription>>10)
+			}
+			c.description = new(bytes.Buffer)
+			to = io.MultiWriter(sum, c.description)
+		}
+		if err := add(sum, to, root, f); err != nil {
+			return c, err
 		}
 	}
-	return "sha256:" + hex.EncodeToString(sum.Sum(nil)), nil
+	c.digest = "sha256:" + hex.EncodeToString(sum.Sum(nil))
+	return c, nil
 }
 
-func add(sum hash.Hash, root *os.Root, f file) error {
+// readFolder is read for the folder at a path.
+func readFolder(folder string, skip bool) (contents, error) {
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		return contents{}, err
+	}
+	defer func() { _ = root.Close() }()
+	return read(root, skip)
+}
+
+// describe parses the description that was read in a folder.
+func (c contents) describe(folder string) (remote.Description, error) {
+	if c.description == nil {
+		return remote.Description{}, fmt.Errorf("%s is not a plugin: it has no file %s", folder, remote.DescriptionFile)
+	}
+	d, err := remote.ParseDescription(c.description.Bytes())
+	if err != nil {
+		return d, fmt.Errorf("%s: %w", filepath.Join(folder, remote.DescriptionFile), err)
+	}
+	return d, nil
+}
+
+// leftOut reports whether an installation leaves out a file.
+func leftOut(name string) bool {
+	return slices.ContainsFunc(strings.Split(filepath.ToSlash(filepath.Clean(name)), "/"), func(part string) bool { return slices.Contains(skipped, part) })
+}
+
+// opening is called with the name of each file that is about to be read. It is for tests, which
+// change files then.
+var opening = func(string) {}
+
+// add adds a file to a digest, and its contents to a writer.
+func add(sum hash.Hash, to io.Writer, root *os.Root, f file) error {
 	fmt.Fprintf(sum, "%q %v %d\n", f.name, f.mode.Perm()&0o111 != 0, f.size)
+	opening(f.name)
 	in, err := open(root, f.name)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = in.Close() }()
-	n, err := io.Copy(sum, io.LimitReader(in, f.size+1))
+	n, err := io.Copy(to, io.LimitReader(in, f.size+1))
 	if err == nil && n != f.size {
 		err = fmt.Errorf("%s changes while it is read", f.name)
 	}

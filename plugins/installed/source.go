@@ -88,21 +88,24 @@ func Inspect(source string) (_ *Package, err error) {
 	return p, nil
 }
 
-// read reads the description and the digest.
-func (p *Package) read(skip bool) (err error) {
-	if p.Description, err = remote.ReadDescription(p.Folder); err != nil {
+// read reads the digest, and the description that is in it.
+func (p *Package) read(skip bool) error {
+	c, err := readFolder(p.Folder, skip)
+	if err != nil {
+		return fmt.Errorf("plugin %s: %w", p.Source, err)
+	}
+	p.Digest = c.digest
+	if p.Description, err = c.describe(p.Folder); err != nil {
 		return err
 	}
-	root, err := os.OpenRoot(p.Folder)
-	if err != nil {
-		return fmt.Errorf("plugin: %w", err)
-	}
-	defer func() { _ = root.Close() }()
-	if p.Digest, err = Digest(root, skip); err != nil {
-		return fmt.Errorf("plugin %s: %w", p.Source, err)
+	if program := p.Description.Run[0]; skip && strings.Contains(program, "/") && leftOut(program) {
+		return fmt.Errorf("plugin %s: run: %s is in a folder that an installation leaves out (%s)", p.Source, program, strings.Join(skipped, ", "))
 	}
 	return nil
 }
+
+// Local reports whether the package is a folder on this machine, which alone can be editable.
+func (p *Package) Local() bool { return p.remove == nil }
 
 // unpack unpacks an archive into a temporary folder. Files may lie in one folder.
 func (p *Package) unpack() error {

@@ -130,19 +130,32 @@ func (e Entry) Verify() error {
 	if e.Editable {
 		return nil
 	}
-	root, err := os.OpenRoot(e.folder)
+	_, err := e.verified()
+	return err
+}
+
+func (e Entry) verified() (contents, error) {
+	c, err := readFolder(e.folder, false)
+	switch {
+	case err != nil:
+		return c, fmt.Errorf("plugin %s: %s: %w", e.Name, e.folder, err)
+	case c.digest != e.Digest:
+		return c, &ChangedError{e.Name, e.folder}
+	}
+	return c, nil
+}
+
+// Describe returns the plugin's description as the user has agreed to it, and the errors of
+// [Entry.Verify]. That of an editable one is the present one.
+func (e Entry) Describe() (remote.Description, error) {
+	if e.Editable {
+		return remote.ReadDescription(e.folder)
+	}
+	c, err := e.verified()
 	if err != nil {
-		return fmt.Errorf("plugin %s: %w", e.Name, err)
+		return remote.Description{}, err
 	}
-	defer func() { _ = root.Close() }()
-	now, err := Digest(root, false)
-	if err != nil {
-		return fmt.Errorf("plugin %s: %s: %w", e.Name, e.folder, err)
-	}
-	if now != e.Digest {
-		return &ChangedError{e.Name, e.folder}
-	}
-	return nil
+	return c.describe(e.folder)
 }
 
 // Install keeps a package whose digest the user has agreed to, in the place of the plugin of
@@ -152,7 +165,7 @@ func (s *Store) Install(p *Package, editable bool, digest string) (Entry, error)
 	if digest != cmp.Or(p.built, p.Digest) {
 		return e, fmt.Errorf("the files of %s have changed since they were shown: their digest is %s, and %s was agreed to", p.Source, cmp.Or(p.built, p.Digest), digest)
 	}
-	if editable && p.remove != nil {
+	if editable && !p.Local() {
 		return e, fmt.Errorf("%s is not a folder on this machine: no other one can be editable", p.Source)
 	}
 	if err := s.data.MkdirAll(s.at(e.Name), 0o700); err != nil {
@@ -200,8 +213,8 @@ func (s *Store) keep(p *Package, e Entry) error {
 	if err := copyTree(from, to); err != nil {
 		return err
 	}
-	if got, err := Digest(to, false); err != nil || got != e.Digest {
-		return errors.Join(fmt.Errorf("the files change while they are copied: their digest is %s, and %s was agreed to", got, e.Digest), err)
+	if got, err := read(to, false); err != nil || got.digest != e.Digest {
+		return errors.Join(fmt.Errorf("the files change while they are copied: their digest is %s, and %s was agreed to", got.digest, e.Digest), err)
 	}
 	if err := atomicfile.SyncTree(to); err != nil {
 		return err
@@ -247,16 +260,13 @@ func (s *Store) Accept(name, digest string) (Entry, error) {
 	if err != nil {
 		return e, err
 	}
-	d, err := remote.ReadDescription(e.folder)
+	e.Digest, e.Agreed = digest, ""
+	d, err := e.Describe()
 	if err != nil {
 		return e, err
 	}
 	if d.Name != e.Name || d.Version != e.Version {
 		return e, fmt.Errorf("plugin %s: its %s now says %s %s: install it again", name, remote.DescriptionFile, d.Name, d.Version)
-	}
-	e.Digest, e.Agreed = digest, ""
-	if err := e.Verify(); err != nil {
-		return e, err
 	}
 	return e, s.write(e)
 }
