@@ -95,8 +95,8 @@ func TestSwappedInstalledDescription(t *testing.T) {
 // A plugin.toml is bounded, and a folder without one is no plugin.
 func TestDescriptionOfFolder(t *testing.T) {
 	for want, files := range map[string]map[string]string{
-		"it has no file plugin.toml": {"a": "x"},
-		"at most 256 KiB":            {"plugin.toml": toml + strings.Repeat("#", maxDescription)},
+		"it has no file plugin.toml":                     {"a": "x"},
+		"at most 256 KiB":                                {"plugin.toml": toml + strings.Repeat("#", maxDescription)},
 		"is in a folder that an installation leaves out": {"plugin.toml": strings.Replace(toml, "./bin", "./lib/__pycache__/bin", 1), "lib/__pycache__/bin": "x"},
 	} {
 		if _, err := Inspect(source(t, files)); err == nil || !strings.Contains(err.Error(), want) {
