@@ -3,6 +3,7 @@ package plugin
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/event"
@@ -43,4 +44,41 @@ func (r *Registry) filter(l *loaded) func(event.Event) bool {
 		}
 		return true
 	}
+}
+
+// ID returns the member of the manifest that its category requires, as "strategy_id" and "react";
+// tools and skills have none.
+func (m Manifest) ID() (member, id string) {
+	switch m.Category {
+	case Adapter:
+		return "adapter_id", m.AdapterID
+	case LLMProvider:
+		return "provider_id", m.ProviderID
+	case Strategy:
+		return "strategy_id", m.StrategyID
+	case Memory:
+		return "memory_kind", m.MemoryKind
+	case Tool, Skill:
+	}
+	return "", ""
+}
+
+// Collides reports whether another plugin has the id of this one, so that it would get what is
+// meant for it. Memories share their kinds.
+func (m Manifest) Collides(other Manifest) bool {
+	_, id := m.ID()
+	_, taken := other.ID()
+	return m.Name != other.Name && m.Category == other.Category && m.Category != Memory && id != "" && id == taken
+}
+
+// Holder returns the name of the plugin that m collides with, whether it is loaded or not, "" if
+// there is none.
+func (r *Registry) Holder(m Manifest) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	i := slices.IndexFunc(r.order, func(l *loaded) bool { return m.Collides(l.manifest) })
+	if i < 0 {
+		return ""
+	}
+	return r.order[i].manifest.Name
 }
