@@ -85,6 +85,22 @@ func (t *thirdParty) build(ctx context.Context, p *installed.Package, folder str
 	return program, nil
 }
 
+// buildsWhere says when and how a build runs, as the settings and this machine are now.
+func (t *thirdParty) buildsWhere() string {
+	policy, err := t.c.st.sandboxes.Policy("server", "")
+	if err == nil {
+		policy.Net, policy.Require = sandbox.Net{Mode: sandbox.Off}, remote.Needs
+		var here sandbox.Enforced
+		if here, err = t.c.st.sandboxes.Here(policy); err == nil && here.Backend != sandbox.None {
+			return "after your answer, in a sandbox without a network"
+		}
+	}
+	if err != nil {
+		return "after your answer; now it would be refused: " + err.Error()
+	}
+	return "after your answer, WITHOUT a sandbox"
+}
+
 // builder makes the sandbox of a build.
 func (t *thirdParty) builder(name, folder, modules, out string) (_ *sandbox.Run, err error) {
 	boxes := t.c.st.sandboxes

@@ -7,82 +7,15 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"slices"
+	"path/filepath"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/yaya-ai/yaya/gateway/admin"
+	"github.com/yaya-ai/yaya/kernel/plugin"
 	"github.com/yaya-ai/yaya/plugins/fetch"
 	"github.com/yaya-ai/yaya/plugins/installed"
 	"github.com/yaya-ai/yaya/plugins/remote"
 )
-
-// Limits of packages that were shown and not installed yet.
-const (
-	maxProposals = 4
-	proposalLife = 10 * time.Minute
-)
-
-// proposals are packages that were fetched and shown, so that they need not be fetched a second
-// time when the user has agreed.
-type proposals struct {
-	mu     sync.Mutex
-	held   []proposal // the oldest first
-	closed bool
-}
-
-type proposal struct {
-	p     *installed.Package
-	until time.Time
-}
-
-// hold keeps a package, in the place of the oldest one if there are too many.
-func (h *proposals) hold(p *installed.Package) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.closed {
-		return errors.Join(errors.New("yaya stops"), p.Close())
-	}
-	h.held = append(h.held, proposal{p, time.Now().Add(proposalLife)})
-	return h.drop(func(i int, q proposal) bool { return len(h.held)-i > maxProposals || time.Now().After(q.until) })
-}
-
-// take returns a package that is held no longer, nil without one.
-func (h *proposals) take(source, digest string) (found *installed.Package) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.held = slices.DeleteFunc(h.held, func(q proposal) bool {
-		if found != nil || q.p.Source != source || q.p.Digest != digest || time.Now().After(q.until) {
-			return false
-		}
-		found = q.p
-		return true
-	})
-	return found
-}
-
-// drop closes those that end says; mu is held.
-func (h *proposals) drop(end func(i int, q proposal) bool) error {
-	var errs []error
-	var left []proposal
-	for i, q := range h.held {
-		if end(i, q) {
-			errs = append(errs, q.p.Close())
-		} else {
-			left = append(left, q)
-		}
-	}
-	h.held = left
-	return errors.Join(errs...)
-}
-
-func (h *proposals) close() error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.closed = true
-	return h.drop(func(int, proposal) bool { return true })
-}
 
 func (t *thirdParty) client() *fetch.Client {
 	return &fetch.Client{Procs: t.c.procs, Env: os.Environ()}
@@ -90,7 +23,16 @@ func (t *thirdParty) client() *fetch.Client {
 
 // fetch fetches the package at a source. One client runs at a time: each may use as much memory
 // and disk as a package is allowed to.
-func (t *thirdParty) fetch(ctx context.Context, source string) (*installed.Package, error) {
+func (t *thirdParty) fetch(ctx context.Context, source string, editable bool) (*installed.Package, error) {
+	_, elsewhere, err := fetch.Parse(source)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", admin.ErrRefused, err)
+	case elsewhere && editable:
+		return nil, onlyFolders(source)
+	case !elsewhere && !filepath.IsAbs(source):
+		return nil, fmt.Errorf("%w: %s is not an absolute path, and yaya runs in a folder of its own", admin.ErrRefused, source)
+	}
 	select {
 	case t.fetching <- struct{}{}:
 		defer func() { <-t.fetching }()
@@ -104,9 +46,13 @@ func (t *thirdParty) fetch(ctx context.Context, source string) (*installed.Packa
 	return p, err
 }
 
+func onlyFolders(source string) error {
+	return fmt.Errorf("%w: %s is not a folder on this machine: no other one can be editable", admin.ErrRefused, source)
+}
+
 // Propose implements [admin.Installer].
 func (t *thirdParty) Propose(ctx context.Context, source string, editable bool) (shown admin.PluginPackage, err error) {
-	p, err := t.fetch(ctx, source)
+	p, err := t.fetch(ctx, source, editable)
 	if err != nil {
 		return shown, err
 	}
@@ -154,6 +100,7 @@ func pluginPackage(p *installed.Package) admin.PluginPackage {
 	d := &p.Description
 	return admin.PluginPackage{
 		Name: d.Name, Version: d.Version, Description: d.Description, Category: d.Category, Source: p.Source, Resolved: p.Resolved, Digest: p.Digest,
+		AdapterID: d.AdapterID, ProviderID: d.ProviderID, StrategyID: d.StrategyID, MemoryKind: d.MemoryKind,
 		Runs: strings.Join(d.Run, " "), Requires: d.Requires, Subscriptions: d.Subscriptions, Permissions: d.Permissions.Lines(),
 	}
 }
@@ -163,42 +110,60 @@ func (t *thirdParty) shown(p *installed.Package, editable bool) (admin.PluginPac
 	d := &p.Description
 	out := pluginPackage(p)
 	out.Editable = editable
+	if editable && !p.Local() {
+		return out, onlyFolders(p.Source)
+	}
 	if program := p.Unbuilt(); program != "" {
 		if editable {
 			return out, fmt.Errorf("%w: %s has to be built before it can be editable: (cd %s && go build -o %s .)", admin.ErrRefused, p.Source, p.Source, program)
 		}
-		out.Builds = "go build -o " + program + " . (after your answer, in a sandbox without a network)"
+		out.Builds = "go build -o " + program + " . (" + t.buildsWhere() + ")"
 	}
-	if err := t.free(d.Name); err != nil {
+	if err := t.free(d); err != nil {
 		return out, err
 	}
 	e, err := t.store.Get(d.Name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return out, nil
 	}
-	if err != nil { // it is about to be replaced
-		out.Changes = []string{"the files of the installed one cannot be compared: " + err.Error()}
-		return out, nil //nolint:nilerr // it is told
-	}
-	out.Installed = e.Version
-	out.Same = !editable && !e.Editable && cmp.Or(e.Agreed, e.Digest) == p.Digest
-	was, err := remote.ReadDescription(e.Folder())
-	if err != nil {
-		out.Changes = []string{"the files of the installed one cannot be compared: " + err.Error()}
-		return out, nil //nolint:nilerr // it is told
-	}
-	out.Changes = differences(e, was, p)
+	compared(&out, e, err, p)
 	return out, nil
+}
+
+// compared compares a package with the installed one, which can be read if unread is nil.
+func compared(out *admin.PluginPackage, e installed.Entry, unread error, p *installed.Package) {
+	var was remote.Description
+	if unread == nil {
+		out.Installed = e.Version
+		was, unread = e.Describe()
+	}
+	if unread != nil { // it is about to be replaced
+		out.Changes = []string{"the files of the installed one cannot be compared: " + unread.Error()}
+		if _, changed := errors.AsType[*installed.ChangedError](unread); changed {
+			out.Changes[0] = "the files of the installed one have changed and cannot be compared"
+		}
+		out.Changes = append(out.Changes, newRights(p.Description.Permissions)...)
+		return
+	}
+	out.Same = !out.Editable && !e.Editable && cmp.Or(e.Agreed, e.Digest) == p.Digest
+	out.Changes = differences(e, was, p)
+}
+
+// newRights describes permissions that the installed plugin does not have.
+func newRights(more remote.Permissions) (out []string) {
+	if more.None() {
+		return nil
+	}
+	for _, line := range more.Lines() {
+		out = append(out, "NEW PERMISSION: "+line)
+	}
+	return out
 }
 
 // differences describes what is not as it was, new rights first.
 func differences(e installed.Entry, was remote.Description, p *installed.Package) (out []string) {
 	d := &p.Description
-	if more := d.Permissions.Beyond(was.Permissions); !more.None() {
-		for _, line := range more.Lines() {
-			out = append(out, "NEW PERMISSION: "+line)
-		}
-	}
+	out = newRights(d.Permissions.Beyond(was.Permissions))
 	if gone := was.Permissions.Beyond(d.Permissions); !gone.None() {
 		for _, line := range gone.Lines() {
 			out = append(out, "no longer: "+line)
@@ -208,6 +173,10 @@ func differences(e installed.Entry, was remote.Description, p *installed.Package
 		{"version", was.Version, d.Version},
 		{"source", e.Source, p.Source},
 		{"category", was.Category, d.Category},
+		{"adapter_id", was.AdapterID, d.AdapterID},
+		{"provider_id", was.ProviderID, d.ProviderID},
+		{"strategy_id", was.StrategyID, d.StrategyID},
+		{"memory_kind", was.MemoryKind, d.MemoryKind},
 		{"runs", strings.Join(was.Run, " "), strings.Join(d.Run, " ")},
 		{"requires", strings.Join(was.Requires, ", "), strings.Join(d.Requires, ", ")},
 		{"gets events", strings.Join(was.Subscriptions, ", "), strings.Join(d.Subscriptions, ", ")},
@@ -219,21 +188,68 @@ func differences(e installed.Entry, was remote.Description, p *installed.Package
 	return out
 }
 
-// free refuses a name that a part of yaya has.
-func (t *thirdParty) free(name string) error {
+// free refuses a name that a part of yaya has, and an id that another plugin has.
+func (t *thirdParty) free(d *remote.Description) error {
 	for _, s := range t.c.kernel.Plugins.Snapshot() {
-		if s.Name == name && s.Bundled {
-			return fmt.Errorf("%w: plugin %s is a part of yaya: give yours another name", admin.ErrRefused, name)
+		if s.Name == d.Name && s.Bundled {
+			return fmt.Errorf("%w: plugin %s is a part of yaya: give yours another name", admin.ErrRefused, d.Name)
+		}
+	}
+	m := d.Manifest()
+	holder := t.c.kernel.Plugins.Holder(m)
+	if holder == "" {
+		holder = t.installedHolder(m)
+	}
+	if holder != "" {
+		return fmt.Errorf("%w: %w", admin.ErrRefused, collides(m, holder))
+	}
+	return nil
+}
+
+// installedHolder returns the installed plugin that has an id, even if it could not be loaded. Its
+// files may have changed: that can only refuse more.
+func (t *thirdParty) installedHolder(m plugin.Manifest) string {
+	entries, err := t.store.List()
+	if err != nil {
+		t.c.st.at.log.Warn().Err(err).Msg("not every installed plugin can be read")
+	}
+	for _, e := range entries {
+		if e.Name == m.Name {
+			continue
+		}
+		was, err := remote.ReadDescription(e.Folder())
+		if err != nil {
+			continue // it does not run, and is listed with the reason
+		}
+		if was.Name == e.Name && m.Collides(was.Manifest()) {
+			return e.Name
+		}
+	}
+	return ""
+}
+
+// collision returns an error if one of the plugins has the id of another one.
+func collision(m plugin.Manifest, others []plugin.Plugin) error {
+	for _, other := range others {
+		if m.Collides(other.Manifest()) {
+			return collides(m, other.Manifest().Name)
 		}
 	}
 	return nil
+}
+
+// collides is the error for a plugin with the id of another one, which would get what is meant for
+// that one: a strategy, the messages of all sessions that use it.
+func collides(m plugin.Manifest, holder string) error {
+	member, id := m.ID()
+	return fmt.Errorf("plugin %s: the plugin %s has the %s %q already: give yours another one", m.Name, holder, member, id)
 }
 
 // Install implements [admin.Installer].
 func (t *thirdParty) Install(ctx context.Context, source string, editable bool, digest string) (err error) {
 	p := t.held.take(source, digest)
 	if p == nil {
-		if p, err = t.fetch(ctx, source); err != nil {
+		if p, err = t.fetch(ctx, source, editable); err != nil {
 			return err
 		}
 	}
@@ -241,7 +257,7 @@ func (t *thirdParty) Install(ctx context.Context, source string, editable bool, 
 	if p.Digest != digest {
 		return fmt.Errorf("%w: the files of %s have changed since they were shown: their digest is %s, and %s was agreed to", admin.ErrRefused, source, p.Digest, digest)
 	}
-	if err := t.free(p.Description.Name); err != nil {
+	if err := t.free(&p.Description); err != nil {
 		return err
 	}
 	if !editable {
@@ -251,14 +267,30 @@ func (t *thirdParty) Install(ctx context.Context, source string, editable bool, 
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	was, missing := t.store.Get(p.Description.Name)
 	e, err := t.store.Install(p, editable, digest)
 	if err != nil {
 		return err
 	}
 	if err := t.replace(context.WithoutCancel(ctx), e); err != nil {
+		if missing == nil {
+			return fmt.Errorf("%s %s is installed, and does not start: %w; %s", e.Name, e.Version, err, wayBack(was))
+		}
 		return fmt.Errorf("%s %s is installed, and does not start: %w", e.Name, e.Version, err)
 	}
 	return nil
+}
+
+// wayBack says how the plugin that was replaced can be installed again.
+func wayBack(was installed.Entry) string {
+	_, elsewhere, err := fetch.Parse(was.Source)
+	switch {
+	case err == nil && elsewhere:
+		return fmt.Sprintf("to go back to version %s: yaya plugin install %s", was.Version, was.Source)
+	case was.Editable:
+		return fmt.Sprintf("to go back to the editable one: yaya plugin install --editable %s", was.Source)
+	}
+	return fmt.Sprintf("to go back, install the files of version %s again (yaya plugin install): they came from %s", was.Version, was.Source)
 }
 
 // Origins implements [admin.Installer].

@@ -35,13 +35,16 @@ type thirdParty struct {
 }
 
 func newThirdParty(c *core) *thirdParty {
-	return &thirdParty{c: c, store: installed.NewStore(c.st.at.data), current: map[string]*remote.Current{}, edited: map[string]*installed.Watch{}, more: make(chan struct{}, 1), fetching: make(chan struct{}, 1), stop: func() {}}
+	t := &thirdParty{c: c, store: installed.NewStore(c.st.at.data), current: map[string]*remote.Current{}, edited: map[string]*installed.Watch{}, more: make(chan struct{}, 1), fetching: make(chan struct{}, 1), stop: func() {}}
+	t.held.failed = t.notRemoved
+	return t
 }
 
 // load loads all, in the order in which they are discovered. One that cannot be loaded keeps
 // nobody else from it.
 func (t *thirdParty) load(ctx context.Context) {
 	t.loadIf(ctx, func(plugin.Plugin) bool { return true })
+	t.watching.Go(func() { t.notRemoved(removeStale(os.TempDir(), time.Now())) })
 }
 
 // loadIf is load for the plugins that are wanted.
@@ -55,6 +58,9 @@ func (t *thirdParty) loadIf(ctx context.Context, wanted func(plugin.Plugin) bool
 	var all []plugin.Plugin
 	for _, e := range entries {
 		p, err := t.plugin(e)
+		if err == nil {
+			err = collision(p.Manifest(), all)
+		}
 		if err != nil {
 			p = broken{e, err}
 		}
@@ -90,6 +96,11 @@ func (t *thirdParty) plugin(e installed.Entry) (plugin.Plugin, error) {
 	d, err := e.Describe()
 	if err == nil && d.Name != e.Name {
 		err = fmt.Errorf("%s says that it is %q", e.Folder(), d.Name)
+	}
+	if err == nil {
+		if holder := t.c.kernel.Plugins.Holder(d.Manifest()); holder != "" {
+			err = collides(d.Manifest(), holder)
+		}
 	}
 	if err != nil {
 		return nil, err

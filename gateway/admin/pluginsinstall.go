@@ -41,6 +41,10 @@ type PluginPackage struct {
 	Version       string   `json:"version"`
 	Description   string   `json:"description,omitempty"`
 	Category      string   `json:"category"`
+	AdapterID     string   `json:"adapter_id,omitempty" doc:"of an adapter; no two plugins have the same"`
+	ProviderID    string   `json:"provider_id,omitempty" doc:"of an llm-provider; no two plugins have the same"`
+	StrategyID    string   `json:"strategy_id,omitempty" doc:"of a strategy, by which sessions choose it; no two plugins have the same"`
+	MemoryKind    string   `json:"memory_kind,omitempty" doc:"of a memory: short-term or long-term"`
 	Source        string   `json:"source" doc:"with the exact version"`
 	Resolved      string   `json:"resolved,omitempty" doc:"what the version is: a commit, or the digest of a registry"`
 	Digest        string   `json:"digest" doc:"of its files, for the request that installs them"`
@@ -70,7 +74,7 @@ type (
 func (a *API) installRoutes(r routes) {
 	handle(r, "POST", "/api/plugins/install", "installPlugin", api.For(auth.ConfigWrite), "Show a plugin, and install it once its digest is given", http.StatusOK, func(ctx context.Context, in *struct {
 		Body struct {
-			Source   string `json:"source" minLength:"1" maxLength:"4096" doc:"a folder, a .tar.gz, git+https://…@TAG, npm:NAME@VERSION, pypi:NAME@VERSION or go:MODULE@VERSION"`
+			Source   string `json:"source" minLength:"1" maxLength:"4096" doc:"the absolute path of a folder or a .tar.gz, git+https://…@TAG, npm:NAME@VERSION, pypi:NAME@VERSION or go:MODULE@VERSION"`
 			Editable bool   `json:"editable,omitempty"`
 			Digest   string `json:"digest,omitempty" maxLength:"128" doc:"of the files that were shown to the user; without it nothing is installed, and the answer describes the package"`
 		}

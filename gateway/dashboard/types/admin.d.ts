@@ -1511,7 +1511,7 @@ export interface components {
             /** @description of the files that were shown to the user; without it nothing is installed, and the answer describes the package */
             digest?: string;
             editable?: boolean;
-            /** @description a folder, a .tar.gz, git+https://…@TAG, npm:NAME@VERSION, pypi:NAME@VERSION or go:MODULE@VERSION */
+            /** @description the absolute path of a folder or a .tar.gz, git+https://…@TAG, npm:NAME@VERSION, pypi:NAME@VERSION or go:MODULE@VERSION */
             source: string;
         };
         Invitation: {
@@ -1719,6 +1719,8 @@ export interface components {
             source: string;
         };
         PluginPackage: {
+            /** @description of an adapter; no two plugins have the same */
+            adapter_id?: string;
             /** @description what has to be built before */
             builds?: string;
             category: string;
@@ -1730,9 +1732,13 @@ export interface components {
             editable?: boolean;
             /** @description version of the installed one, which this one replaces */
             installed?: string;
+            /** @description of a memory: short-term or long-term */
+            memory_kind?: string;
             name: string;
             /** @description in words */
             permissions: string[] | null;
+            /** @description of an llm-provider; no two plugins have the same */
+            provider_id?: string;
             requires?: string[] | null;
             /** @description what the version is: a commit, or the digest of a registry */
             resolved?: string;
@@ -1741,6 +1747,8 @@ export interface components {
             same?: boolean;
             /** @description with the exact version */
             source: string;
+            /** @description of a strategy, by which sessions choose it; no two plugins have the same */
+            strategy_id?: string;
             subscriptions?: string[] | null;
             version: string;
         };
