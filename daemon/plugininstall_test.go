@@ -127,7 +127,7 @@ func TestProposalsEnd(t *testing.T) {
 	})
 }
 
-// What a killed yaya has left is removed after a day, and nothing else.
+// A start removes the folders of killed yayas after a day, and nothing else.
 func TestRemoveStale(t *testing.T) {
 	t.Parallel()
 	dir, now := t.TempDir(), time.Now()

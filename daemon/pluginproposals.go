@@ -112,7 +112,7 @@ func (h *proposals) drop(end func(i int, q proposal) bool) error {
 	return errors.Join(errs...)
 }
 
-// close closes all packages, and waits until the timer does nothing any more.
+// close closes all packages, and waits until its timer has ended.
 func (h *proposals) close() error {
 	h.mu.Lock()
 	h.closed = true
@@ -130,7 +130,7 @@ func (t *thirdParty) notRemoved(err error) {
 	}
 }
 
-// staleAfter is the age of temporary folders that no yaya uses any more: a package is fetched,
+// staleAfter is the age of temporary folders that no yaya uses: a package is fetched,
 // shown and built within an hour.
 const staleAfter = 24 * time.Hour
 

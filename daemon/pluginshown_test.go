@@ -183,7 +183,7 @@ func TestWayBack(t *testing.T) {
 	}
 }
 
-// What cannot be installed is refused before the question, and before anything is fetched.
+// A source that cannot be installed is refused before the question.
 func TestRefusedSources(t *testing.T) {
 	c := installing(t, func(*core) {})
 	archive := filepath.Join(t.TempDir(), "weather.tar.gz")

@@ -70,8 +70,9 @@ func list(root *os.Root, skip bool) ([]file, error) {
 	return out, err
 }
 
-// contents are what was read of a folder, in one pass: the description is made of bytes that
-// are in the digest. Who renames another plugin.toml meanwhile gets another digest.
+// contents holds the digest and the plugin.toml of a folder, read in one pass: the description is
+// made of bytes that are in the digest. Another plugin.toml that is renamed into the folder
+// meanwhile gives another digest.
 type contents struct {
 	digest      string
 	description *bytes.Buffer // the plugin.toml; nil without one

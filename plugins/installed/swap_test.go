@@ -52,7 +52,7 @@ func swapping(t *testing.T, folder string) {
 // one meanwhile.
 func TestSwappedDescription(t *testing.T) {
 	from := source(t, map[string]string{"plugin.toml": toml, "a": "first", "z": "last"})
-	// What an installation of the other description would be.
+	// The other description by itself.
 	want := inspect(t, source(t, map[string]string{"plugin.toml": greedy, "a": "first", "z": "last"}))
 	swapping(t, from)
 	shown := inspect(t, from)
@@ -92,7 +92,7 @@ func TestSwappedInstalledDescription(t *testing.T) {
 	}
 }
 
-// A plugin.toml is bounded, and a folder without one is no plugin.
+// A plugin.toml is bounded, and a folder without one is refused.
 func TestDescriptionOfFolder(t *testing.T) {
 	for want, files := range map[string]map[string]string{
 		"it has no file plugin.toml":                     {"a": "x"},
