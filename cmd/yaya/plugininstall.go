@@ -45,6 +45,11 @@ func showPackage(w io.Writer, p *admin.PluginPackage) {
 	}
 	show("digest", p.Digest)
 	show("category", p.Category)
+	for _, id := range []struct{ what, id string }{{"adapter", p.AdapterID}, {"provider", p.ProviderID}, {"strategy", p.StrategyID}, {"memory", p.MemoryKind}} {
+		if id.id != "" {
+			show(id.what, id.id)
+		}
+	}
 	if p.Builds != "" {
 		show("builds", p.Builds)
 	}
