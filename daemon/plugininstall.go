@@ -43,10 +43,6 @@ func (t *thirdParty) fetch(ctx context.Context, source string, editable bool) (*
 	if _, failed := errors.AsType[*fetch.ClientError](err); err != nil && !failed {
 		err = fmt.Errorf("%w: %w", admin.ErrRefused, err)
 	}
-	if err == nil && editable && len(p.Description.Permissions.Guards) > 0 {
-		err = fmt.Errorf("%w: %s guards, and whoever changes an editable folder could switch that off without a question: install it without --editable", admin.ErrRefused, p.Description.Name)
-		return nil, errors.Join(err, p.Close())
-	}
 	return p, err
 }
 

@@ -241,15 +241,3 @@ func TestBuildsWhere(t *testing.T) {
 		t.Error("the program was built before the answer")
 	}
 }
-
-// R26: nobody switches a guard off by changing its folder: it cannot be installed as editable.
-func TestGuardsAreNotEditable(t *testing.T) {
-	c := installing(t, func(*core) {})
-	for more, refused := range map[string]bool{"permissions.guards = [\"pre_tool\"]\n": true, "": false} {
-		dir := pluginFolder(t, "subject", "1.0.0", "skill", more)
-		_, err := c.plugins.Propose(t.Context(), dir, true)
-		if got := errors.Is(err, admin.ErrRefused) && strings.Contains(err.Error(), "without --editable"); got != refused || !refused && err != nil {
-			t.Errorf("%q: Propose() of an editable folder = %v, want a refusal: %v", more, err, refused)
-		}
-	}
-}
