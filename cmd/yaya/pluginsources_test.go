@@ -19,6 +19,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/yaya-ai/yaya/plugins/scaffold"
@@ -86,8 +87,10 @@ type sources struct {
 	*box
 	repository string
 	proxy      string
-	npm        map[string][]byte // by version
-	wheels     map[string][]byte // by file
+
+	mu     sync.Mutex        // of what the registries have
+	npm    map[string][]byte // by version
+	wheels map[string][]byte // by file
 }
 
 func newSources(t *testing.T, clients ...string) *sources {
@@ -129,6 +132,8 @@ func (s *sources) must(args ...string) string {
 }
 
 func (s *sources) serveRegistries(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	url := "http://" + r.Host
 	switch path := r.URL.Path; {
 	case path == "/npm/yaya-hello":
@@ -173,7 +178,10 @@ func (s *sources) publish(kind, version, permissions string) {
 			}
 		}
 	case "npm":
-		s.npm[version] = tarred(s.t, "package/", packaged(s.t, "typescript", version, permissions))
+		packed := tarred(s.t, "package/", packaged(s.t, "typescript", version, permissions))
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.npm[version] = packed
 	case "pypi":
 		files := map[string][]byte{}
 		for name, text := range packaged(s.t, "python", version, permissions) {
@@ -183,7 +191,10 @@ func (s *sources) publish(kind, version, permissions string) {
 		files[info+"METADATA"] = []byte("Metadata-Version: 2.1\nName: yaya-hello\nVersion: " + version + "\n")
 		files[info+"WHEEL"] = []byte("Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
 		files[info+"RECORD"] = nil
-		s.wheels["yaya_hello-"+version+"-py3-none-any.whl"] = zipped(s.t, "", files)
+		packed := zipped(s.t, "", files)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.wheels["yaya_hello-"+version+"-py3-none-any.whl"] = packed
 	case "go":
 		files := packaged(s.t, "go", version, permissions)
 		at := filepath.Join(s.proxy, "example.com", "hello", "@v")
