@@ -9,15 +9,15 @@ import (
 
 const maxExtra = 4 << 10 // characters of a text of an author's in the API
 
-// packages describes the installed plugins for the API.
-func (t *thirdParty) packages() map[string]admin.Package {
+// Packages implements [admin.Installer].
+func (t *thirdParty) Packages() map[string]admin.Package {
 	entries, err := t.store.List()
 	if err != nil {
 		t.c.st.at.log.Warn().Err(err).Msg("not every installed plugin can be read")
 	}
 	out := map[string]admin.Package{}
 	for _, e := range entries {
-		p := admin.Package{Source: e.Source, Editable: e.Editable, Digest: e.Digest, Installed: e.Installed, Permissions: []string{}}
+		p := admin.Package{Source: e.Source, Resolved: e.Resolved, Editable: e.Editable, Digest: e.Digest, Installed: e.Installed, Permissions: []string{}}
 		d, err := remote.ReadDescription(e.Folder())
 		if err != nil {
 			p.Problem = Printable(err.Error(), maxExtra)

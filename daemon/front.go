@@ -105,7 +105,7 @@ func (f *front) newAPI(live *admin.Live) *admin.API {
 		CheckSetting: SettingChecker(at.settings, f.in.addrs), Doctor: f.doctor.examine, Fingerprint: f.in.source.fingerprint,
 		Setup:    func() admin.Setup { return c.setup(f.in.bases, f.in.flags.remote()) },
 		Sandbox:  func() admin.Sandbox { return sandboxReport(st.sandboxes, b.programsNow(f.manager.Configured())) },
-		Packages: c.plugins.packages, Hooks: c.listHooks, Skills: c.listSkills,
+		Hooks: c.listHooks, Skills: c.listSkills,
 		Version: Version(), Log: at.log,
 	})
 }

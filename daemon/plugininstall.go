@@ -292,16 +292,3 @@ func wayBack(was installed.Entry) string {
 	}
 	return fmt.Sprintf("to go back, install the files of version %s again (yaya plugin install): they came from %s", was.Version, was.Source)
 }
-
-// Origins implements [admin.Installer].
-func (t *thirdParty) Origins() map[string]admin.PluginOrigin {
-	entries, err := t.store.List()
-	if err != nil {
-		t.c.st.at.log.Warn().Err(err).Msg("not every installed plugin can be read")
-	}
-	out := map[string]admin.PluginOrigin{}
-	for _, e := range entries {
-		out[e.Name] = admin.PluginOrigin{Source: e.Source, Resolved: e.Resolved, Digest: e.Digest, Editable: e.Editable}
-	}
-	return out
-}

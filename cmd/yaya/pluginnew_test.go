@@ -25,7 +25,7 @@ func (b *box) begin(lang, program string) string {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		b.t.Fatal(err)
 	}
-	// In the home folder of the box there is no cache of Go.
+	// The home folder of the box has no cache of Go.
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		b.t.Fatal(err)

@@ -46,9 +46,9 @@ func pluginCommand(g *daemon.Flags) *cobra.Command {
 						status = "switched off"
 					}
 					source := ""
-					if p.Origin != nil {
-						source = p.Origin.Source
-						if p.Origin.Editable {
+					if p.Package != nil {
+						source = p.Package.Source
+						if p.Package.Editable {
 							source += " (editable)"
 						}
 					}

@@ -22,6 +22,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/yaya-ai/yaya/gateway/admin"
 	"github.com/yaya-ai/yaya/plugins/scaffold"
 )
 
@@ -319,22 +320,14 @@ func TestPluginTwoSteps(t *testing.T) {
 	s.admin("POST", "/plugins/hello/update", `{}`, http.StatusOK, nil)
 	s.admin("POST", "/plugins/nothing/update", `{}`, http.StatusBadRequest, nil)
 	s.admin("POST", "/plugins/llm-echo/update", `{}`, http.StatusBadRequest, nil)
-	var all struct {
-		Plugins []struct {
-			Name   string
-			Origin struct{ Source, Resolved, Digest string }
-		}
-	}
+	var all struct{ Plugins []admin.Plugin }
 	s.admin("GET", "/plugins", "", http.StatusOK, &all)
-	i := slices.IndexFunc(all.Plugins, func(p struct {
-		Name   string
-		Origin struct{ Source, Resolved, Digest string }
-	},
-	) bool {
-		return p.Name == "hello"
-	})
-	if i < 0 || all.Plugins[i].Origin.Source != source+"@v0.1.0" || all.Plugins[i].Origin.Digest == "" {
-		t.Errorf("the plugins are %+v, want hello with its origin", all.Plugins)
+	i := slices.IndexFunc(all.Plugins, func(p admin.Plugin) bool { return p.Name == "hello" })
+	if i < 0 {
+		t.Fatalf("the plugins are %+v, want hello", all.Plugins)
+	}
+	if of := all.Plugins[i].Package; of == nil || of.Source != source+"@v0.1.0" || of.Digest == "" || !strings.HasPrefix(of.Resolved, "commit ") {
+		t.Errorf("hello is of the package %+v, want its source, commit and digest", of)
 	}
 }
 

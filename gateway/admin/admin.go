@@ -66,8 +66,6 @@ type Config struct {
 	Setup func() Setup
 	// Doctor asks every part how it is, and waits for each at most that long.
 	Doctor func(context.Context, time.Duration) []plugin.Diagnosis
-	// Packages describes the installed plugins, by name.
-	Packages func() map[string]Package
 	// Hooks and Skills list those of the user and of yaya's own folder.
 	Hooks  func() Hooks
 	Skills func() Skills

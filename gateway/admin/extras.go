@@ -51,7 +51,8 @@ type (
 
 // Package is how a plugin was installed, and what it may do.
 type Package struct {
-	Source      string    `json:"source" doc:"the folder or archive that it was installed from"`
+	Source      string    `json:"source" doc:"where it was installed from, with the exact version"`
+	Resolved    string    `json:"resolved,omitempty" doc:"what the version was: a commit, or the digest of the package"`
 	Editable    bool      `json:"editable" doc:"changes of its files run without another question"`
 	Digest      string    `json:"digest,omitempty" doc:"of its files, which must not change; absent if it is editable"`
 	Installed   time.Time `json:"installed"`
@@ -65,10 +66,10 @@ type Package struct {
 
 // describe adds to the installed plugins how they were installed, and what they may do.
 func (a *API) describe(all []Plugin) {
-	if a.cfg.Packages == nil {
+	if a.cfg.Installer == nil {
 		return
 	}
-	packages := a.cfg.Packages()
+	packages := a.cfg.Installer.Packages()
 	for i := range all {
 		if of, ok := packages[all[i].Name]; ok && !all[i].Bundled {
 			all[i].Package = &of

@@ -26,7 +26,6 @@ type Plugin struct {
 	Package       *Package                   `json:"package,omitempty" doc:"absent for a part of yaya"`
 	ConfigSchema  json.RawMessage            `json:"config_schema" doc:"JSON Schema of its settings, or null"`
 	CurrentConfig map[string]json.RawMessage `json:"current_config" doc:"its settings, nested, secrets masked"`
-	Origin        *PluginOrigin              `json:"origin,omitempty" doc:"of one that was installed"`
 }
 
 type (
@@ -64,16 +63,8 @@ func (a *API) pluginRoutes() {
 	handle(r, "GET", "/api/plugins", "listPlugins", api.For(auth.ConfigRead), "List plugins, in load order", http.StatusOK, func(context.Context, *none) (*outPlugins, error) {
 		out := new(outPlugins)
 		out.Body.Plugins = []Plugin{}
-		var from map[string]PluginOrigin
-		if a.cfg.Installer != nil {
-			from = a.cfg.Installer.Origins()
-		}
 		for _, s := range a.cfg.Plugins.Snapshot() {
-			p := a.shown(s)
-			if origin, ok := from[s.Name]; ok && !s.Bundled {
-				p.Origin = &origin
-			}
-			out.Body.Plugins = append(out.Body.Plugins, p)
+			out.Body.Plugins = append(out.Body.Plugins, a.shown(s))
 		}
 		a.describe(out.Body.Plugins)
 		return out, nil

@@ -23,16 +23,8 @@ type Installer interface {
 	Reload(ctx context.Context, name, digest string) error
 	// Uninstall removes a plugin, with its state if purge is set.
 	Uninstall(ctx context.Context, name string, purge bool) error
-	// Origins returns where the installed plugins come from, by name.
-	Origins() map[string]PluginOrigin
-}
-
-// PluginOrigin is where an installed plugin comes from.
-type PluginOrigin struct {
-	Source   string `json:"source" doc:"as it can be installed again, with the exact version"`
-	Resolved string `json:"resolved,omitempty" doc:"what the version was: a commit, or the digest of a registry"`
-	Digest   string `json:"digest,omitempty" doc:"of its files; none for an editable one"`
-	Editable bool   `json:"editable,omitempty"`
+	// Packages describes the installed plugins, by name.
+	Packages() map[string]Package
 }
 
 // PluginPackage describes a package that may be installed. Its texts are its author's.

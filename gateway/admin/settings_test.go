@@ -185,7 +185,7 @@ func (i installer) Propose(_ context.Context, source string, editable bool) (adm
 func (i installer) Update(_ context.Context, name, version string) (admin.PluginPackage, error) {
 	return admin.PluginPackage{Name: name, Version: version, Permissions: []string{"none"}}, i.err
 }
-func (i installer) Origins() map[string]admin.PluginOrigin              { return nil }
+func (i installer) Packages() map[string]admin.Package                  { return nil }
 func (i installer) Install(context.Context, string, bool, string) error { return i.err }
 func (i installer) Reload(context.Context, string, string) error        { return i.err }
 func (i installer) Uninstall(context.Context, string, bool) error       { return i.err }
@@ -206,7 +206,7 @@ func TestInstall(t *testing.T) {
 		w.admin.Installer = installer{c.err}
 		w.rebuild()
 		w.want("POST", "/api/plugins/install", `{"source":"./x","editable":true,"digest":"sha256:1"}`, c.status, c.want)
-		if c.err != nil { // what is refused when it is installed may be refused when it is shown
+		if c.err != nil { // the same errors come when a package is shown
 			w.want("POST", "/api/plugins/install", `{"source":"./x","editable":true}`, c.status, c.want)
 			w.want("POST", "/api/plugins/x/update", `{}`, c.status, c.want)
 			continue

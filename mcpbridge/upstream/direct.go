@@ -417,8 +417,8 @@ func (d *direct) put(c *directConn) {
 	}
 }
 
-// prune closes the connections that have been idle for too long, to servers that are no longer
-// called, too.
+// prune closes the connections that have been idle for too long, including those to servers that
+// are no longer called.
 func (d *direct) prune() {
 	var over []*directConn
 	d.mu.Lock()

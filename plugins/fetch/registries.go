@@ -2,6 +2,7 @@ package fetch
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -45,7 +46,7 @@ func (j *job) npm(ctx context.Context) error {
 	}
 	client := program{name: "npm", remedy: "install Node.js (https://nodejs.org), or install the plugin from a folder", env: npmOnlyEnv}
 	args := slices.Concat(npmOnly, []string{"--json", "--workspaces=false", "--cache=" + filepath.Join(j.f.work, "cache"), "--logs-max=0", "--audit=false", "--fund=false", "--update-notifier=false", "--loglevel=error", "--fetch-retries=1", "--fetch-timeout=30000"})
-	want := j.f.Source.Name + "@" + orLatest(j.f.Source.Version)
+	want := j.f.Source.Name + "@" + cmp.Or(j.f.Source.Version, "latest")
 	out, err := j.output(ctx, client, slices.Concat([]string{"view", want, "name", "version", "dist"}, args)...)
 	if err != nil {
 		return err
@@ -97,13 +98,6 @@ func npmVersion(out []byte, name string) (string, error) {
 		return "", fmt.Errorf("the registry serves no package %s %s: it names %.200q, which is not the address of a file (https://…)", name, told.Version, told.Dist.Tarball)
 	}
 	return told.Version, nil
-}
-
-func orLatest(version string) string {
-	if version == "" {
-		return "latest"
-	}
-	return version
 }
 
 // alone refuses a package of npm that does not bring what it depends on: yaya installs nothing
@@ -275,7 +269,7 @@ func (j *job) module(ctx context.Context) error {
 	if err := os.WriteFile(filepath.Join(j.dir, "go.mod"), []byte("module yaya\n"), 0o600); err != nil { //nolint:forbidigo // in a folder that was made here
 		return err
 	}
-	out, err := j.output(ctx, goClient(j.f.work), "mod", "download", "-json", j.f.Source.Name+"@"+orLatest(j.f.Source.Version))
+	out, err := j.output(ctx, goClient(j.f.work), "mod", "download", "-json", j.f.Source.Name+"@"+cmp.Or(j.f.Source.Version, "latest"))
 	var told struct {
 		Version string `json:"Version"`
 		Dir     string `json:"Dir"`

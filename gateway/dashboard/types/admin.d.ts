@@ -1682,9 +1682,11 @@ export interface components {
             problem?: string;
             /** @description plugins that are loaded before */
             requires?: string[] | null;
+            /** @description what the version was: a commit, or the digest of the package */
+            resolved?: string;
             /** @description its program and arguments */
             runs?: string[] | null;
-            /** @description the folder or archive that it was installed from */
+            /** @description where it was installed from, with the exact version */
             source: string;
         };
         Plugin: {
@@ -1701,22 +1703,11 @@ export interface components {
             /** @description points at which it is asked, and denies while it does not work: pre_tool, prompt */
             guards?: string[] | null;
             name: string;
-            /** @description of one that was installed */
-            origin?: components["schemas"]["PluginOrigin"];
             /** @description absent for a part of yaya */
             package?: components["schemas"]["Package"];
             /** @enum {string} */
             status: "loaded" | "unloading" | "failed" | "unloaded";
             version: string;
-        };
-        PluginOrigin: {
-            /** @description of its files; none for an editable one */
-            digest?: string;
-            editable?: boolean;
-            /** @description what the version was: a commit, or the digest of a registry */
-            resolved?: string;
-            /** @description as it can be installed again, with the exact version */
-            source: string;
         };
         PluginPackage: {
             /** @description of an adapter; no two plugins have the same */
