@@ -103,9 +103,9 @@ func (f *front) newAPI(live *admin.Live) *admin.API {
 		Secrets: &secretAdmin{at.vault, at.settings, f.manager}, Plane: st.controlPlane.plane, Live: live,
 		Traffic: &admin.Traffic{Log: st.record.log, Data: at.data, Bodies: st.record.bodies}, Logs: b.mcp.Logs, Mask: at.secrets.String,
 		CheckSetting: SettingChecker(at.settings, f.in.addrs), Doctor: f.doctor.examine, Fingerprint: f.in.source.fingerprint,
-		Setup:    func() admin.Setup { return c.setup(f.in.bases, f.in.flags.remote()) },
-		Sandbox:  func() admin.Sandbox { return sandboxReport(st.sandboxes, b.programsNow(f.manager.Configured())) },
-		Hooks: c.listHooks, Skills: c.listSkills,
+		Setup:   func() admin.Setup { return c.setup(f.in.bases, f.in.flags.remote()) },
+		Sandbox: func() admin.Sandbox { return sandboxReport(st.sandboxes, b.programsNow(f.manager.Configured())) },
+		Hooks:   c.listHooks, Skills: c.listSkills,
 		Version: Version(), Log: at.log,
 	})
 }
