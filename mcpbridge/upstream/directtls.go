@@ -77,6 +77,3 @@ func (c *directConn) Close() error {
 	}
 	return c.Conn.Close()
 }
-
-// leave closes an idle connection, and tells the server so.
-func (c *directConn) leave() { _ = c.Conn.Close() }
