@@ -20,9 +20,6 @@ import (
 	"github.com/yaya-ai/yaya/plugins/remote"
 )
 
-// maxDescription is how many bytes a plugin.toml can have, as in [remote.ReadDescription].
-const maxDescription = 256 << 10
-
 // skipped are folders that are not part of a plugin: the history of its source, and caches
 // that an interpreter would run in the place of the source.
 var skipped = []string{".git", "__pycache__"}
@@ -92,8 +89,8 @@ func read(root *os.Root, skip bool) (c contents, err error) {
 		}
 		var to io.Writer = sum
 		if f.name == remote.DescriptionFile {
-			if f.size > maxDescription {
-				return c, fmt.Errorf("%s: not a file of at most %d KiB", f.name, maxDescription>>10)
+			if f.size > remote.MaxDescription {
+				return c, fmt.Errorf("%s: not a file of at most %d KiB", f.name, remote.MaxDescription>>10)
 			}
 			c.description = new(bytes.Buffer)
 			to = io.MultiWriter(sum, c.description)

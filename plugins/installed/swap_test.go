@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/yaya-ai/yaya/plugins/remote"
 )
 
 const greedy = toml + "[permissions]\nnetwork = [\"evil.example\"]\n"
@@ -96,7 +98,7 @@ func TestSwappedInstalledDescription(t *testing.T) {
 func TestDescriptionOfFolder(t *testing.T) {
 	for want, files := range map[string]map[string]string{
 		"it has no file plugin.toml":                     {"a": "x"},
-		"at most 256 KiB":                                {"plugin.toml": toml + strings.Repeat("#", maxDescription)},
+		"at most 256 KiB":                                {"plugin.toml": toml + strings.Repeat("#", remote.MaxDescription)},
 		"is in a folder that an installation leaves out": {"plugin.toml": strings.Replace(toml, "./bin", "./lib/__pycache__/bin", 1), "lib/__pycache__/bin": "x"},
 	} {
 		if _, err := Inspect(source(t, files)); err == nil || !strings.Contains(err.Error(), want) {

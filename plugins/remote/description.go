@@ -21,15 +21,17 @@ import (
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
-// DescriptionFile is the name of the file that describes a plugin.
-const DescriptionFile = "plugin.toml"
+// The file that describes a plugin.
+const (
+	DescriptionFile = "plugin.toml"
+	MaxDescription  = 256 << 10 // bytes of it
+)
 
 const (
-	maxDescription = 256 << 10 // bytes of the file
-	maxArgs        = 64
-	maxRun         = 1500 // bytes of the program and its arguments: whoever installs it reads them
-	maxListed      = 64   // entries of each other list
-	maxEntry       = 300  // bytes of an entry of a permission
+	maxArgs   = 64
+	maxRun    = 1500 // bytes of the program and its arguments: whoever installs it reads them
+	maxListed = 64   // entries of each other list
+	maxEntry  = 300  // bytes of an entry of a permission
 )
 
 // Description is a plugin.toml.
@@ -73,8 +75,8 @@ func ReadDescription(folder string) (Description, error) {
 	if err != nil {
 		return Description{}, fmt.Errorf("%s is not a plugin: %w", folder, err)
 	}
-	if !info.Mode().IsRegular() || info.Size() > maxDescription {
-		return Description{}, fmt.Errorf("%s: not a file of at most %d KiB", filepath.Join(folder, DescriptionFile), maxDescription>>10)
+	if !info.Mode().IsRegular() || info.Size() > MaxDescription {
+		return Description{}, fmt.Errorf("%s: not a file of at most %d KiB", filepath.Join(folder, DescriptionFile), MaxDescription>>10)
 	}
 	data, err := root.ReadFile(DescriptionFile)
 	if err != nil {
