@@ -14,6 +14,7 @@ import (
 	"github.com/yaya-ai/yaya/mcpbridge/downstream"
 	"github.com/yaya-ai/yaya/mcpbridge/manage"
 	"github.com/yaya-ai/yaya/mcpbridge/oauth"
+	"github.com/yaya-ai/yaya/mcpbridge/servers"
 	"github.com/yaya-ai/yaya/mcpbridge/upstream"
 )
 
@@ -30,7 +31,8 @@ type bridge struct {
 	followed *bus.Subscription // settings of sandboxes
 
 	mu        sync.Mutex
-	otherwise []func() // are called when the settings want other sandboxes
+	brought   map[string][]servers.Server // by the package, see bring
+	otherwise []func()                    // are called when the settings want other sandboxes
 }
 
 // newBridge puts both sides of the bridge together. Bridge, host and server know each other
@@ -46,9 +48,10 @@ func newBridge(ctx context.Context, c *core, l manage.Loaded, clients downstream
 		Servers: l.Servers, Invalid: l.Invalid, Registry: k.Tools, Artifacts: k.Artifacts, Procs: c.procs, HTTP: b.http, Grants: grants, Trust: st.trust,
 		Eras:    upstream.NewEras(at.data, func(err error) { at.log.Warn().Err(err).Msg("protocol eras") }),
 		Secrets: at.secrets, Mask: at.secrets.String, Secret: at.vault.Get, Env: os.LookupEnv, PassEnv: func() []string { return at.settings.Texts("servers.pass_env") },
-		Sandboxes: st.sandboxes, Permits: st.permitted, MayStart: st.mayStart, Refuse: st.self.refuse,
+		Sandboxes: st.sandboxes, Permits: st.permitted, MayStart: c.mayStart, Refuse: st.self.refuse,
 		Home: at.Home, Workspace: st.workspace, Limits: limits, Version: Version(), Log: at.log, Telemetry: c.telemetry,
 	})
+	c.packages.bringTo(b.bring) // until somebody manages the servers
 	b.host = feature.NewHost(feature.Config{Registry: k.Tools, Dispatcher: k.Dispatch, Log: at.log, OnStatus: b.onStatus, Mask: at.secrets.String})
 	c.onStopped(b.endServers)
 	router := b.mcp.Router()
@@ -70,6 +73,27 @@ func newBridge(ctx context.Context, c *core, l manage.Loaded, clients downstream
 		at.log.Warn().Msg(w)
 	}
 	return b, nil
+}
+
+// bring takes over the servers of a package where nobody manages servers.
+func (b *bridge) bring(ctx context.Context, name string, l []servers.Server) (notes []string) {
+	b.mu.Lock()
+	was := b.brought[name]
+	if b.brought == nil {
+		b.brought = map[string][]servers.Server{}
+	}
+	b.brought[name] = l
+	b.mu.Unlock()
+	for _, x := range was {
+		b.mcp.Remove(x.Name)
+	}
+	if !b.mcp.Loaded() {
+		return nil
+	}
+	for _, x := range l {
+		notes = append(notes, b.mcp.Add(context.WithoutCancel(ctx), x)...)
+	}
+	return notes
 }
 
 // onStatus reports the states of servers.

@@ -50,6 +50,7 @@ type core struct {
 	skills   *skills.Plugin
 	memory   *memory_sqlite.Plugin
 	plugins  *thirdParty
+	packages *packages
 	recorded *bus.Subscription
 	// telemetry sends traces and metrics; nil if they go nowhere.
 	telemetry *telemetry.Telemetry
@@ -99,16 +100,21 @@ func openCore(ctx context.Context, st *stores) (_ *core, err error) {
 	k.Dispatch.SetApprover(c.people)
 	c.gate = folder.NewGate(folder.GateConfig{Store: st.folders, Folder: c.folder, Ask: c.people.ask})
 	k.Dispatch.SetGate(c.gate)
+	c.packages = &packages{loaded: map[string]*agentPackage{}, denied: map[string]error{}, changed: func() {}}
 	c.files = tool_workspace.New(c.folder, st.guard, k.Artifacts)
 	c.shell = tool_shell.New(tool_shell.Config{
 		Folder: c.folder, Agreed: c.gate.Agreed, Guard: st.guard, Artifacts: k.Artifacts, Procs: c.procs, Data: at.data, Sandboxes: st.sandboxes,
 		Ask: c.people.askAboutHost, Unasked: c.commands.unasked, Remedy: at.settings.Remedy,
 		Hosts: func() []string { return at.settings.Texts(commandHosts) }, Write: func() []string { return at.settings.Texts(commandWrite) },
+		OwnParts: c.packages.shown,
 	})
 	k.Dispatch.SetWitness(c.shell.Unreviewed)
 	c.coder = strategy_coder.New(strategy_coder.Config{Folder: c.folder, Trusted: c.gate.Trusted, Guard: st.guard, Verify: c.shell})
 	c.library = agentskill.NewLibrary(at.UserSkills()...)
-	c.skills = skills.New(skills.Config{Library: c.library, Open: c.openSkills, Hidden: func(dir string) bool { return inside(dir, at.Config) || inside(dir, at.data.Name()) }})
+	c.library.Also(c.packages.skillFolders)
+	c.skills = skills.New(skills.Config{Library: c.library, Open: c.openSkills, Hidden: func(dir string) bool {
+		return (inside(dir, at.Config) || inside(dir, at.data.Name())) && !c.packages.shows(dir)
+	}})
 	k.AddNotes(c.skills.Catalogue)
 	c.plugins = newThirdParty(c)
 	for _, h := range []tool.Hook{c.files.Hook(), c.shell.Hook(), c.coder.Hook(), c.commands} {

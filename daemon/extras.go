@@ -4,6 +4,8 @@ import (
 	"cmp"
 
 	"github.com/yaya-ai/yaya/gateway/admin"
+	"github.com/yaya-ai/yaya/internal/agentpackage"
+	"github.com/yaya-ai/yaya/plugins/installed"
 	"github.com/yaya-ai/yaya/plugins/remote"
 )
 
@@ -18,7 +20,11 @@ func (t *thirdParty) Packages() map[string]admin.Package {
 	out := map[string]admin.Package{}
 	for _, e := range entries {
 		p := admin.Package{Source: e.Source, Resolved: e.Resolved, Editable: e.Editable, Digest: e.Digest, Installed: e.Installed, Permissions: []string{}}
-		d, err := remote.ReadDescription(e.Folder())
+		d, parts, err := t.described(e)
+		if err == nil && parts != nil {
+			p.Parts = new(admin.Parts)
+			*p.Parts, err = packageParts(e.Name, parts, t.c.st.sandboxes)
+		}
 		if err != nil {
 			p.Problem = Printable(err.Error(), maxExtra)
 		} else {
@@ -27,6 +33,14 @@ func (t *thirdParty) Packages() map[string]admin.Package {
 		out[e.Name] = p
 	}
 	return out
+}
+
+// described describes the present files of a plugin. A package that is loaded need not be read.
+func (t *thirdParty) described(e installed.Entry) (d remote.Description, _ *agentpackage.Package, err error) {
+	if of := t.c.packages.get(e.Name); of != nil && of.e.Digest == e.Digest && !e.Editable {
+		return remote.Description{Description: of.parts.Description}, of.parts, nil
+	}
+	return e.Present()
 }
 
 // listHooks returns the hooks for the API.

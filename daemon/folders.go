@@ -127,10 +127,15 @@ func Explain(q folder.Question) string {
 // The texts of a question about a folder are short.
 func Whole(s string) string { return Escaped(s, math.MaxInt) }
 
-// mayStart returns what a server that a folder brings reads and writes, or why it is not
-// started.
-func (st *stores) mayStart(s servers.Server) (servers.Places, error) {
-	at, err := st.digests.MayStart(st.folders, s)
+// mayStart returns what a server that a folder or a package brings reads and writes, or why it is
+// not started.
+func (c *core) mayStart(s servers.Server) (at servers.Places, err error) {
+	st := c.st
+	if s.Package != "" {
+		at, err = c.packages.mayStart(s)
+	} else {
+		at, err = st.digests.MayStart(st.folders, s)
+	}
 	if err != nil {
 		return servers.Places{}, err
 	}

@@ -15,6 +15,9 @@ import (
 // calls of tools, too.
 func (t *thirdParty) loadGuards(ctx context.Context) {
 	t.loadIf(ctx, func(p plugin.Plugin) bool {
+		if _, ok := p.(*agentPackage); ok { // its servers and hooks are for MCP clients, too
+			return true
+		}
 		m := p.Manifest()
 		return len(m.Guards) > 0 || len(t.c.kernel.Plugins.Guards(m.Name)) > 0
 	})

@@ -38,7 +38,7 @@ func (c *core) startHooks(ctx context.Context) error {
 	own, claude := at.UserHooks()
 	cfg := hooks.Config{
 		User: own, UserClaude: claude, Claude: func() bool { return at.settings.Bool(claudeHooks) },
-		Open: c.openHooks, Folder: c.hookFolder, Log: at.log,
+		More: c.packages.hooks, Open: c.openHooks, Folder: c.hookFolder, Log: at.log,
 		Run: func(ctx context.Context, p hooks.Program) (hooks.Ended, error) {
 			end, err := c.shell.Run(ctx, tool_shell.Program{Session: p.Session, Folder: p.Folder, Command: p.Command, Env: p.Env, Input: p.Input, Limit: p.Limit, Secrets: at.secrets})
 			return hooks.Ended(end), err
@@ -48,6 +48,7 @@ func (c *core) startHooks(ctx context.Context) error {
 		cfg.Audit = c.st.controlPlane.denied
 	}
 	c.hooks = hooks.Start(context.WithoutCancel(ctx), cfg) // until Close
+	c.packages.changed = c.hooks.Changed
 	stop, err := c.hooks.Follow(c.kernel.Bus)
 	if err != nil {
 		return err

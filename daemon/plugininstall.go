@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/yaya-ai/yaya/gateway/admin"
+	"github.com/yaya-ai/yaya/internal/agentpackage"
+	"github.com/yaya-ai/yaya/internal/sandbox"
 	"github.com/yaya-ai/yaya/kernel/plugin"
 	"github.com/yaya-ai/yaya/plugins/fetch"
 	"github.com/yaya-ai/yaya/plugins/installed"
@@ -96,19 +98,28 @@ func (t *thirdParty) Update(ctx context.Context, name, version string) (admin.Pl
 }
 
 // pluginPackage describes a package by itself.
-func pluginPackage(p *installed.Package) admin.PluginPackage {
+func pluginPackage(p *installed.Package, boxes *sandbox.Sandboxes) (admin.PluginPackage, error) {
 	d := &p.Description
-	return admin.PluginPackage{
+	out := admin.PluginPackage{
 		Name: d.Name, Version: d.Version, Description: d.Description, Category: d.Category, Source: p.Source, Resolved: p.Resolved, Digest: p.Digest,
 		AdapterID: d.AdapterID, ProviderID: d.ProviderID, StrategyID: d.StrategyID, MemoryKind: d.MemoryKind,
 		Runs: strings.Join(d.Run, " "), Requires: d.Requires, Subscriptions: d.Subscriptions, Permissions: d.Permissions.Lines(),
 	}
+	if p.Parts == nil {
+		return out, nil
+	}
+	parts, err := packageParts(d.Name, p.Parts, boxes)
+	out.Parts = &parts
+	return out, err
 }
 
 // shown describes a package to a person, beside the plugins that there are.
 func (t *thirdParty) shown(p *installed.Package, editable bool) (admin.PluginPackage, error) {
 	d := &p.Description
-	out := pluginPackage(p)
+	out, err := pluginPackage(p, t.c.st.sandboxes)
+	if err != nil {
+		return out, fmt.Errorf("%w: %w", admin.ErrRefused, err)
+	}
 	out.Editable = editable
 	if editable && !p.Local() {
 		return out, onlyFolders(p.Source)
@@ -126,16 +137,24 @@ func (t *thirdParty) shown(p *installed.Package, editable bool) (admin.PluginPac
 	if errors.Is(err, fs.ErrNotExist) {
 		return out, nil
 	}
-	compared(&out, e, err, p)
+	t.compared(&out, e, err, p)
 	return out, nil
 }
 
 // compared compares a package with the installed one, which can be read if unread is nil.
-func compared(out *admin.PluginPackage, e installed.Entry, unread error, p *installed.Package) {
+func (t *thirdParty) compared(out *admin.PluginPackage, e installed.Entry, unread error, p *installed.Package) {
 	var was remote.Description
+	var wasParts *agentpackage.Package
+	var before, now admin.Parts
+	if out.Parts != nil {
+		now = *out.Parts
+	}
 	if unread == nil {
 		out.Installed = e.Version
-		was, unread = e.Describe()
+		was, wasParts, unread = e.Describe()
+	}
+	if unread == nil && wasParts != nil {
+		before, unread = packageParts(e.Name, wasParts, t.c.st.sandboxes)
 	}
 	if unread != nil { // it is about to be replaced
 		out.Changes = []string{"the files of the installed one cannot be compared: " + unread.Error()}
@@ -143,10 +162,11 @@ func compared(out *admin.PluginPackage, e installed.Entry, unread error, p *inst
 			out.Changes[0] = "the files of the installed one have changed and cannot be compared"
 		}
 		out.Changes = append(out.Changes, newRights(p.Description.Permissions)...)
+		out.Changes = append(out.Changes, otherParts(admin.Parts{}, now)...)
 		return
 	}
 	out.Same = !out.Editable && !e.Editable && cmp.Or(e.Agreed, e.Digest) == p.Digest
-	out.Changes = differences(e, was, p)
+	out.Changes = append(otherParts(before, now), differences(e, was, p)...)
 }
 
 // newRights describes permissions that the installed plugin does not have.

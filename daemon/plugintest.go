@@ -9,6 +9,7 @@ import (
 
 	"github.com/yaya-ai/yaya/internal/proc"
 	"github.com/yaya-ai/yaya/plugins/conform"
+	"github.com/yaya-ai/yaya/plugins/installed"
 	"github.com/yaya-ai/yaya/plugins/remote"
 )
 
@@ -24,6 +25,14 @@ func TestPlugin(ctx context.Context, g *Flags, folder string, report func(confor
 	}
 	if err != nil {
 		return fmt.Errorf("plugin: %w", err)
+	}
+	if _, err := os.Lstat(filepath.Join(folder, remote.DescriptionFile)); err != nil {
+		p, err := installed.Inspect(folder)
+		if err == nil {
+			testPackage(p, report)
+			err = p.Close()
+		}
+		return err
 	}
 	d, err := remote.ReadDescription(folder)
 	if err != nil {
@@ -52,4 +61,31 @@ func TestPlugin(ctx context.Context, g *Flags, folder string, report func(confor
 	subject := remote.New(remote.Config{Folder: folder, Description: d, Procs: procs, Sandboxes: sandboxes(p, settings, g.OwnFiles(p, nil), nil), Env: os.LookupEnv, Version: Version()})
 	conform.Run(ctx, d, func() (*remote.Process, error) { return subject.Spawn(state) }, report)
 	return ctx.Err()
+}
+
+// testPackage checks a package for agents: what yaya leaves out of it because it is broken fails.
+func testPackage(p *installed.Package, report func(conform.Result)) {
+	report(conform.Result{Check: "it is a package: " + string(p.Parts.Format)})
+	for _, name := range p.Parts.Skills {
+		report(conform.Result{Check: "skill " + name})
+	}
+	_, bad, err := packageServers(p.Parts.Name, p.Parts, "${PLUGIN_ROOT}", "${PLUGIN_DATA}")
+	if err != nil {
+		report(conform.Result{Check: "servers", Err: err})
+	}
+	for _, s := range p.Parts.Servers {
+		r := conform.Result{Check: "server " + s.Name}
+		for _, x := range bad {
+			if x.Name == s.Name || x.Name == p.Parts.Name+"-"+s.Name {
+				r.Err = x.Err
+			}
+		}
+		report(r)
+	}
+	for _, h := range p.Parts.Hooks {
+		report(conform.Result{Check: "hook " + string(h.Event)})
+	}
+	for _, fault := range p.Parts.Faults {
+		report(conform.Result{Check: "everything can be used", Err: errors.New(fault)})
+	}
 }

@@ -33,6 +33,7 @@ func newManager(b *bridge, own bool) *manage.Manager {
 		},
 	}, b.loaded)
 	b.onOtherwise(m.SandboxesChanged)
+	b.core.packages.bringTo(m.Bring)
 	return m
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/yaya-ai/yaya/internal/workspace"
 	"github.com/yaya-ai/yaya/kernel/config"
 	"github.com/yaya-ai/yaya/kernel/folder"
+	"github.com/yaya-ai/yaya/plugins/installed"
 )
 
 // maxSkillItems is how many skills the question about a folder names one by one, of each
@@ -53,8 +55,9 @@ type SkillsHere struct {
 
 // WithSkills runs f with the skills of a folder, which are open until f returns.
 func (g *Flags) WithSkills(dir string, f func(SkillsHere) error) error {
-	return g.withFolder(dir, func(p Paths, _ *config.Store, w *workspace.Workspace, st folder.Status) error {
+	return g.withFolder(dir, func(p Paths, settings *config.Store, w *workspace.Workspace, st folder.Status) error {
 		l, here := agentskill.NewLibrary(p.UserSkills()...), SkillsHere{Folder: st.Folder}
+		l.Also(func() []string { return installedSkills(p, settings) })
 		switch {
 		case w == nil:
 			here.Set = l.Look(nil)
@@ -65,6 +68,26 @@ func (g *Flags) WithSkills(dir string, f func(SkillsHere) error) error {
 		}
 		return f(here)
 	})
+}
+
+// installedSkills are the folders of skills of the installed packages that are switched on. One
+// that cannot be read has none: yaya plugin list says why.
+func installedSkills(p Paths, settings *config.Store) (out []string) {
+	data, err := os.OpenRoot(p.Data)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = data.Close() }()
+	entries, err := installed.NewStore(data).List()
+	if err != nil && len(entries) == 0 {
+		return nil
+	}
+	for _, e := range entries {
+		if _, parts, err := e.Describe(); err == nil && parts != nil && switchedOn(settings, e.Name) {
+			out = append(out, skillFolders(e.Folder(), parts)...)
+		}
+	}
+	return out
 }
 
 // withFolder runs f with a folder, which is open until f returns, and its status. The workspace

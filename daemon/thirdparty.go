@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/yaya-ai/yaya/gateway/admin"
+	"github.com/yaya-ai/yaya/kernel/config"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/plugin"
 	"github.com/yaya-ai/yaya/plugins/installed"
@@ -63,6 +64,9 @@ func (t *thirdParty) loadIf(ctx context.Context, wanted func(plugin.Plugin) bool
 		}
 		if err != nil {
 			p = broken{e, err}
+			if e.Hooks && t.switchedOn(e.Name) {
+				t.c.packages.deny(e.Name, err)
+			}
 		}
 		if !wanted(p) {
 			delete(t.edited, e.Name)
@@ -93,7 +97,7 @@ func (broken) OnEvent(context.Context, event.Event, plugin.Context) error { retu
 
 // plugin makes the plugin of an entry.
 func (t *thirdParty) plugin(e installed.Entry) (plugin.Plugin, error) {
-	d, err := e.Describe()
+	d, parts, err := e.Describe()
 	if err == nil && d.Name != e.Name {
 		err = fmt.Errorf("%s says that it is %q", e.Folder(), d.Name)
 	}
@@ -105,6 +109,10 @@ func (t *thirdParty) plugin(e installed.Entry) (plugin.Plugin, error) {
 	if err != nil {
 		return nil, err
 	}
+	if parts != nil {
+		t.watch(e)
+		return &agentPackage{all: t.c.packages, e: e, m: d.Manifest(), parts: parts}, nil
+	}
 	if t.current[e.Name] == nil {
 		t.current[e.Name] = new(remote.Current)
 	}
@@ -113,6 +121,12 @@ func (t *thirdParty) plugin(e installed.Entry) (plugin.Plugin, error) {
 		Verify: e.Verify, Current: t.current[e.Name], Version: Version(),
 	})
 	t.made = append(slices.DeleteFunc(t.made, (*remote.Plugin).Idle), p)
+	t.watch(e)
+	return p, nil
+}
+
+// watch looks at the files of an editable plugin from now on; mu is held.
+func (t *thirdParty) watch(e installed.Entry) {
 	if e.Editable {
 		t.edited[e.Name] = installed.NewWatch(e.Folder())
 		select {
@@ -122,16 +136,33 @@ func (t *thirdParty) plugin(e installed.Entry) (plugin.Plugin, error) {
 	} else {
 		delete(t.edited, e.Name)
 	}
-	return p, nil
+}
+
+// switchedOn reports whether the settings let a plugin run.
+func (t *thirdParty) switchedOn(name string) bool { return switchedOn(t.c.st.at.settings, name) }
+
+func switchedOn(settings *config.Store, name string) bool {
+	v, _, ok := settings.Get("plugin." + config.Namespace(name) + ".enabled")
+	return !ok || string(v) != "false"
 }
 
 // replace loads a plugin in the place of the one of its name.
 func (t *thirdParty) replace(ctx context.Context, e installed.Entry) error {
+	if e.Hooks && t.switchedOn(e.Name) { // no call passes between the old hooks and the new ones
+		t.c.packages.deny(e.Name, errors.New("they are being loaded"))
+	}
 	p, err := t.plugin(e)
+	if err == nil {
+		err = t.c.kernel.Plugins.Replace(ctx, p)
+	}
 	if err != nil {
+		if e.Hooks && t.switchedOn(e.Name) {
+			t.c.packages.deny(e.Name, err)
+		}
 		return err
 	}
-	return t.c.kernel.Plugins.Replace(ctx, p)
+	t.c.packages.allow(e.Name)
+	return nil
 }
 
 // Reload implements [admin.Installer].
@@ -156,7 +187,12 @@ func (t *thirdParty) Uninstall(_ context.Context, name string, purge bool) error
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.edited, name)
+	of := t.c.packages.get(name)
 	err := t.c.kernel.Plugins.Forget(name)
+	t.c.packages.allow(name)
+	if of != nil { // another package of that name is not allowed what this one was
+		err = errors.Join(err, t.c.st.permits.Forget(of.real))
+	}
 	return errors.Join(err, t.store.Remove(name, purge))
 }
 
@@ -238,5 +274,6 @@ func InstalledPackage(g *Flags, name string) (shown admin.PluginPackage, err err
 	if err != nil {
 		return shown, err
 	}
-	return pluginPackage(present), present.Close()
+	shown, err = pluginPackage(present, nil)
+	return shown, errors.Join(err, present.Close())
 }

@@ -60,6 +60,9 @@ type Config struct {
 	User, UserClaude string
 	// Claude reports whether files of Claude Code count; nil means that they do not.
 	Claude func() bool
+	// More returns hooks of other places, such as installed packages, which run after the
+	// user's. It is asked often, and must not be slow. Optional.
+	More func() Found
 	// Open opens the folder that a session works in, if it is trusted; otherwise the folder
 	// is nil. The session "" is yaya itself.
 	Open func(session string) (w *workspace.Workspace, done func())
@@ -81,6 +84,7 @@ type Hooks struct {
 	epoch   time.Time
 	stale   atomic.Int64 // when the two above have to be read again, since epoch
 	reading sync.Mutex   // held while they are
+	files   *Found       // of the user's files, as they are in force; reading guards it
 
 	stop context.CancelFunc
 	jobs chan job
@@ -131,12 +135,21 @@ func (h *Hooks) refresh() {
 	h.stale.Store(int64(time.Since(h.epoch) + freshFor))
 }
 
+// Changed has the hooks looked up again by the next who asks.
+func (h *Hooks) Changed() { h.stale.Store(0) }
+
 // read reads the files. One that became unreadable leaves the last good hooks in force.
 func (h *Hooks) read() {
 	user := h.cfg.userHooks()
 	h.found(user.Err)
-	if was := h.user.Load(); user.Err != nil && was != nil && was.Err == nil {
+	if was := h.files; user.Err != nil && was != nil && was.Err == nil {
 		user = *was
+	}
+	files := user
+	h.files = files.orNil()
+	if h.cfg.More != nil {
+		more := h.cfg.More()
+		user = user.and(&more)
 	}
 	h.user.Store(user.orNil())
 	all := user
@@ -213,11 +226,20 @@ func (h *Hooks) run(ctx context.Context, hook hookconf.Hook, session string, b b
 	if len(in) > maxInput {
 		return a, fmt.Errorf("the input has more than %d bytes", maxInput)
 	}
-	end, err := h.cfg.Run(ctx, Program{Session: session, Folder: dir, Command: hook.Command, Input: in, Limit: hook.Timeout, Env: []string{"YAYA_HOOK=" + hook.Name, "CLAUDE_PROJECT_DIR=" + dir}})
+	end, err := h.cfg.Run(ctx, Program{Session: session, Folder: dir, Command: hook.Command, Input: in, Limit: hook.Timeout, Env: environ(hook, dir)})
 	if err != nil {
 		return a, err
 	}
 	return hook.Answer(end.Output, end.Stderr, end.Code)
+}
+
+// environ are the variables of a hook's command, beside those of every command.
+func environ(hook hookconf.Hook, dir string) []string {
+	env := []string{"YAYA_HOOK=" + hook.Name, "CLAUDE_PROJECT_DIR=" + dir}
+	if hook.Root != "" {
+		env = append(env, "PLUGIN_ROOT="+hook.Root, "CLAUDE_PLUGIN_ROOT="+hook.Root)
+	}
+	return env
 }
 
 // Test runs one hook as an event would, and returns its answer.

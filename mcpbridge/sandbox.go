@@ -82,6 +82,7 @@ func (b *Bridge) enter(s, x servers.Server, hidden *unseen, tell func(upstream.D
 	if policy.Protect, err = sandbox.Protected(policy.Write); err != nil {
 		return nil, errors.Join(err, sandbox.Close(policy.Read), sandbox.Close(policy.Write))
 	}
+	policy.OwnParts = x.OwnParts
 	if x.Project { // its approval named these paths
 		policy.Behind = append([]string{}, at.Program...)
 	}

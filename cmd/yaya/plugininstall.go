@@ -35,7 +35,11 @@ func showPackage(w io.Writer, p *admin.PluginPackage) {
 			what = ""
 		}
 	}
-	fmt.Fprintf(w, "Plugin %s %s\n", daemon.Printable(p.Name, 80), daemon.Printable(p.Version, 80))
+	kind := "Plugin"
+	if p.Parts != nil {
+		kind = "Package"
+	}
+	fmt.Fprintf(w, "%s %s %s\n", kind, daemon.Printable(p.Name, 80), daemon.Printable(p.Version, 80))
 	if p.Description != "" {
 		show("description", daemon.Printable(p.Description, 2000))
 	}
@@ -44,7 +48,11 @@ func showPackage(w io.Writer, p *admin.PluginPackage) {
 		show("resolved", p.Resolved)
 	}
 	show("digest", p.Digest)
-	show("category", p.Category)
+	if p.Parts != nil {
+		showParts(show, all, p.Parts)
+	} else {
+		show("category", p.Category)
+	}
 	for _, id := range []struct{ what, id string }{{"adapter", p.AdapterID}, {"provider", p.ProviderID}, {"strategy", p.StrategyID}, {"memory", p.MemoryKind}} {
 		if id.id != "" {
 			show(id.what, id.id)
@@ -53,14 +61,18 @@ func showPackage(w io.Writer, p *admin.PluginPackage) {
 	if p.Builds != "" {
 		show("builds", p.Builds)
 	}
-	show("runs", p.Runs)
+	if p.Runs != "" {
+		show("runs", p.Runs)
+	}
 	if len(p.Requires) > 0 {
 		show("requires", strings.Join(p.Requires, ", "))
 	}
 	if len(p.Subscriptions) > 0 {
 		show("gets events", strings.Join(p.Subscriptions, ", "))
 	}
-	all("permissions", p.Permissions)
+	if p.Parts == nil {
+		all("permissions", p.Permissions)
+	}
 	if p.Editable {
 		show("editable", "changes of its files run without another question")
 	}
@@ -68,6 +80,20 @@ func showPackage(w io.Writer, p *admin.PluginPackage) {
 		show("replaces", "version "+p.Installed)
 	}
 	all("changes", p.Changes)
+}
+
+// showParts prints what a package for agents brings.
+func showParts(show func(what, text string), all func(what string, lines []string), parts *admin.Parts) {
+	show("format", parts.Format)
+	if len(parts.Skills) > 0 {
+		show("skills", strings.Join(parts.Skills, ", "))
+	}
+	all("servers", parts.Servers)
+	all("hooks", parts.Hooks)
+	all("left out", parts.LeftOut)
+	if len(parts.Skills)+len(parts.Servers)+len(parts.Hooks) == 0 {
+		show("brings", "nothing that yaya uses")
+	}
 }
 
 // agree shows a package and asks about it, and installs it after a yes.
@@ -90,8 +116,10 @@ func agree(c *cobra.Command, g *daemon.Flags, p *admin.PluginPackage, agreed boo
 func pluginInstallCommand(g *daemon.Flags) *cobra.Command {
 	var editable, agreed bool
 	c := &cobra.Command{
-		Use: "install SOURCE", Short: "Install a plugin",
+		Use: "install SOURCE", Short: "Install a plugin, or a package for agents",
 		Long: `Install a plugin from a folder, a .tar.gz, a Git repository, or a package of npm, PyPI or Go.
+A package for agents (Agent Plugins, or a plugin of Claude Code or Codex) is installed as what
+it brings: its skills, MCP servers and hooks.
 yaya shows the source, version, digest, category, permissions and what will run, and asks;
 nothing of the plugin runs before the answer. It copies the files and pins their digest:
 files that change later do not run until you accept them (yaya plugin accept).

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,14 +18,18 @@ import (
 
 func pluginNewCommand() *cobra.Command {
 	var lang, category string
+	var pack bool
 	c := &cobra.Command{
-		Use: "new NAME --lang go|python|typescript", Short: "Begin a plugin that works at once",
+		Use: "new NAME --lang go|python|typescript", Short: "Begin a plugin that works at once, or a package",
 		Long: `Begin a plugin: a folder of that name with a program, its plugin.toml and the SDK of the
 language. It needs no network. A program in Go is built with the go command, and has to be
 built again after each change: cd NAME && go build -o NAME .
 
 The category says what the plugin brings: a tool, an llm-provider, a memory, a strategy, an
-adapter or a skill. In Go, memory and adapter have no template.`,
+adapter or a skill.
+
+With --package it is a package for agents instead (Agent Plugins 1.0.0), which has no
+program: a skill, and a place for MCP servers. Other agents can install it, too.`,
 		Example: `  yaya plugin new hello --lang python
   yaya plugin test ./hello
   yaya plugin install --editable ./hello
@@ -32,6 +37,9 @@ adapter or a skill. In Go, memory and adapter have no template.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			name := args[0]
+			if pack {
+				return newPackage(c, name, lang != "" || c.Flags().Changed("category"))
+			}
 			if lang == "" {
 				return &usageError{c.CommandPath(), errors.New("--lang is missing: it is one of " + strings.Join(scaffold.Languages(), ", "))}
 			}
@@ -48,16 +56,34 @@ adapter or a skill. In Go, memory and adapter have no template.`,
 					return fmt.Errorf("%s was made, and is not built yet: %w; then: cd %s && go build -o %s", name, err, name, name)
 				}
 			}
-			fmt.Fprintf(out, "Made the plugin %s in ./%s\n\n", name, name)
-			for _, step := range []string{"test", "install"} {
-				fmt.Fprintf(out, "  yaya plugin %s ./%s\n", step, name)
-			}
-			return nil
+			return made(out, "plugin", name)
 		},
 	}
 	c.Flags().StringVar(&lang, "lang", "", "language: "+strings.Join(scaffold.Languages(), ", "))
 	c.Flags().StringVar(&category, "category", "tool", "category of the plugin")
+	c.Flags().BoolVar(&pack, "package", false, "begin a package for agents")
 	return c
+}
+
+// newPackage begins a package for agents.
+func newPackage(c *cobra.Command, name string, more bool) error {
+	if more {
+		return &usageError{c.CommandPath(), errors.New("--package has no program: leave out --lang and --category")}
+	}
+	files, err := scaffold.PackageFiles(name)
+	if err != nil {
+		return &usageError{c.CommandPath(), err}
+	}
+	if err := scaffold.Write(name, files); err != nil {
+		return err
+	}
+	return made(c.OutOrStdout(), "package", name)
+}
+
+// made says what to do next.
+func made(out io.Writer, what, name string) error {
+	_, err := fmt.Fprintf(out, "Made the %s %s in ./%s\n\n  yaya plugin test ./%s\n  yaya plugin install ./%s\n", what, name, name, name, name)
+	return err
 }
 
 // buildNew builds a program that consists of a template and the SDK. It fetches nothing: neither

@@ -85,7 +85,7 @@ func TestNewPluginMistakes(t *testing.T) {
 	}{
 		{[]string{"hello"}, "lang"},
 		{[]string{"hello", "--lang", "perl"}, "go, python, typescript"},
-		{[]string{"hello", "--lang", "go", "--category", "memory"}, "llm-provider, skill, strategy, tool"},
+		{[]string{"hello", "--lang", "go", "--category", "poem"}, "adapter, llm-provider, memory, skill, strategy, tool"},
 		{[]string{"../hello", "--lang", "go"}, "does not match"},
 	} {
 		out, said, code := b.in(b.dir, append([]string{"plugin", "new"}, c.args...)...)

@@ -47,6 +47,9 @@ func pluginCommand(g *daemon.Flags) *cobra.Command {
 					}
 					source := ""
 					if p.Package != nil {
+						if p.Package.Parts != nil {
+							p.Category = "package"
+						}
 						source = p.Package.Source
 						if p.Package.Editable {
 							source += " (editable)"

@@ -61,6 +61,7 @@ type Package struct {
 	Requires    []string  `json:"requires,omitempty" doc:"plugins that are loaded before"`
 	Gets        []string  `json:"gets,omitempty" doc:"kinds of events that it gets"`
 	Permissions []string  `json:"permissions" doc:"its permissions, as sentences"`
+	Parts       *Parts    `json:"parts,omitempty" doc:"of a package for agents, which has no program"`
 	Problem     string    `json:"problem,omitempty" doc:"why its description cannot be read"`
 }
 

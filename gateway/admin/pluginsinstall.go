@@ -42,6 +42,7 @@ type PluginPackage struct {
 	Digest        string   `json:"digest" doc:"of its files, for the request that installs them"`
 	Runs          string   `json:"runs"`
 	Builds        string   `json:"builds,omitempty" doc:"what has to be built before"`
+	Parts         *Parts   `json:"parts,omitempty" doc:"of a package for agents, which has no program"`
 	Requires      []string `json:"requires,omitempty"`
 	Subscriptions []string `json:"subscriptions,omitempty"`
 	Permissions   []string `json:"permissions" doc:"in words"`
@@ -49,6 +50,16 @@ type PluginPackage struct {
 	Installed     string   `json:"installed,omitempty" doc:"version of the installed one, which this one replaces"`
 	Same          bool     `json:"same,omitempty" doc:"the installed files are the same"`
 	Changes       []string `json:"changes,omitempty" doc:"what differs from the installed one, in words, new permissions first"`
+}
+
+// Parts lists the parts of a package for agents, in words. ${PLUGIN_ROOT} is its folder, and
+// ${PLUGIN_DATA} the one that its servers may write.
+type Parts struct {
+	Format  string   `json:"format" doc:"Agent Plugins 1.0.0, Claude Code or Codex"`
+	Servers []string `json:"servers,omitempty" doc:"MCP servers, with what they run and may do"`
+	Skills  []string `json:"skills,omitempty" doc:"their names"`
+	Hooks   []string `json:"hooks,omitempty" doc:"their events and commands"`
+	LeftOut []string `json:"left_out,omitempty" doc:"what yaya does not use, and what is broken"`
 }
 
 type (

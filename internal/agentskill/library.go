@@ -87,6 +87,7 @@ func (s Set) Find(name string) (Found, bool) {
 // safe for concurrent use.
 type Library struct {
 	user []string
+	more func() []string
 
 	mu    sync.Mutex
 	cache map[seen]parsed
@@ -106,6 +107,10 @@ type parsed struct {
 // NewLibrary returns a library of the user's folders of skills; the first counts most.
 func NewLibrary(user ...string) *Library { return &Library{user: user} }
 
+// Also has folders of skills looked at after the user's, such as those of packages. It is called
+// before the library is used.
+func (l *Library) Also(more func() []string) { l.more = more }
+
 // Look finds the skills of a folder, if there is one, and of the user. A project's skill counts
 // instead of the user's of the same name.
 func (l *Library) Look(in *Folder) Set {
@@ -117,7 +122,11 @@ func (l *Library) Look(in *Folder) Set {
 			}})
 		}
 	}
-	for _, dir := range l.user {
+	user := l.user
+	if l.more != nil {
+		user = slices.Concat(user, l.more())
+	}
+	for _, dir := range user {
 		l.look(&s, userPlace(dir))
 	}
 	shadow(s.Skills)

@@ -95,6 +95,7 @@ var allowed = map[string][]string{
 	"internal/service":         {"internal/atomicfile", "internal/lazyregexp", "internal/userfile"},
 	"internal/patch":           {"internal/lazyregexp"},
 	"internal/agentskill":      {"internal/cut", "internal/worded"},
+	"internal/agentpackage":    {"internal/agentskill", "internal/hookconf", "internal/lazyregexp"},
 	"internal/hookconf":        {"internal/cut", "internal/members", "internal/worded"},
 	"internal/workspace":       {"internal/lazyregexp"},
 	"internal/soak":            {"internal/sse"},

@@ -63,6 +63,8 @@ type Hook struct {
 	// Claude says that it speaks the protocol of Claude Code.
 	Claude bool   `json:"claude,omitempty"`
 	File   string `json:"file"`
+	// Root is the folder of the package that has the hook, and a variable of its command; "" without one.
+	Root string `json:"-"`
 
 	matches func(names []string) bool
 }

@@ -89,10 +89,13 @@ func inFolder(dir string) servers.Scope {
 	}}
 }
 
+// PlacesOf are the paths that a server that a folder brings reads and writes, resolved now.
+func PlacesOf(s servers.Server) servers.Places { return s.Places(inFolder(filepath.Dir(s.File))) }
+
 // Brings describes what a server that a folder brings would run, in the words of the question
 // about the folder.
 func Brings(s servers.Server, boxes *sandbox.Sandboxes) string {
-	return s.Brings(s.Places(inFolder(filepath.Dir(s.File))), mcpbridge.Here(boxes, s, os.LookupEnv))
+	return s.Brings(PlacesOf(s), mcpbridge.Here(boxes, s, os.LookupEnv))
 }
 
 // Items returns the servers of a folder as the question about it shows them: the command

@@ -155,6 +155,9 @@ func (s *Manager) mayChange(name string) error {
 		return refused("the servers come from the files that --mcp-config names")
 	}
 	x, known := s.list[name]
+	if known && x.Package != "" {
+		return refused("%q comes with the package %s, which you can switch off (yaya plugin disable %s)", name, x.Package, x.Package)
+	}
 	if known && !s.editable(x.File) {
 		return refused("%q is configured in %s, which is not yaya's own file", name, x.File)
 	}

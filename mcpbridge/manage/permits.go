@@ -66,12 +66,12 @@ func (p *Permits) Forgetting(next func(event, by string, r folder.Record) error)
 		if err := next(event, by, r); err != nil || event != folder.EventRevoked {
 			return err
 		}
-		return p.forget(r.Folder)
+		return p.Forget(r.Folder)
 	}
 }
 
-// forget removes the permits of the servers of a folder.
-func (p *Permits) forget(dir string) error {
+// Forget removes the permits of the servers of a folder.
+func (p *Permits) Forget(dir string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	list, err := p.all()

@@ -119,7 +119,7 @@ func (s *Manager) reconsider(dir string) {
 	var now Loaded
 	s.mu.Lock()
 	for _, x := range s.list {
-		if !x.Project {
+		if !x.Project || x.Package != "" {
 			now.Servers = append(now.Servers, x)
 		}
 	}
@@ -134,7 +134,7 @@ func (s *Manager) reconsider(dir string) {
 	var stop, start []servers.Server
 	s.mu.Lock()
 	for name, x := range s.list {
-		if x.Project && !slices.ContainsFunc(now.Servers, func(y servers.Server) bool { return y.Name == name && y.Project }) {
+		if x.Project && x.Package == "" && !slices.ContainsFunc(now.Servers, func(y servers.Server) bool { return y.Name == name && y.Project }) {
 			stop = append(stop, x)
 			delete(s.list, name)
 		}

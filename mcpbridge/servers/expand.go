@@ -30,6 +30,10 @@ var variable = lazyregexp.New(`\$\{([^}]*)\}`)
 // as it does there. An unset secret is always an error. Variables of yaya itself (YAYA_…) never
 // expand.
 func (s Server) Expand(sc Scope) (Server, []string, error) {
+	if s.Literal {
+		s.Sandbox = expandSandbox(s.Sandbox, func(in string) string { return in }, sc.Home)
+		return s, nil, s.check()
+	}
 	var warnings []string
 	var bad error
 	expand := func(in string) string {

@@ -110,6 +110,13 @@ type Server struct {
 	Sandbox *Sandbox `json:"sandbox,omitempty"`
 	// Project says that the server comes from a project's file, not from the user's own.
 	Project bool `json:"-"`
+	// Package is the installed package that brings the server, which is one of a project then: the
+	// package's folder is the project. OwnParts are the folders of the package, within yaya's own,
+	// that the server may see, without links in their paths. Literal says that nothing that looks
+	// like a variable is one.
+	Package  string   `json:"-"`
+	OwnParts []string `json:"-"`
+	Literal  bool     `json:"-"`
 	// Roots are the folders that the server gets if it asks for roots and no client answers;
 	// paths or file URIs.
 	Roots       []string `json:"roots,omitempty"`

@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/yaya-ai/yaya/internal/agentpackage"
 	"github.com/yaya-ai/yaya/internal/proc"
 )
 
@@ -288,7 +289,11 @@ func Top(at string, skip func(name string) bool) (string, error) {
 		return "", err
 	}
 	defer func() { _ = root.Close() }()
-	if _, err := root.Lstat("plugin.toml"); err == nil {
+	has := func(name string) bool {
+		_, err := root.Lstat(name)
+		return err == nil
+	}
+	if has("plugin.toml") || agentpackage.Is(has) {
 		return at, nil
 	}
 	entries, err := fs.ReadDir(root.FS(), ".")

@@ -14,6 +14,9 @@ import (
 // Unbuilt returns the program that has to be built before the plugin can run, "" if none has: a
 // file that run names, and that a Go module does not have.
 func (p *Package) Unbuilt() string {
+	if p.Parts != nil {
+		return ""
+	}
 	program := p.Description.Run[0]
 	if !strings.Contains(program, "/") || !filepath.IsLocal(program) {
 		return ""

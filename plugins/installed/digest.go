@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/yaya-ai/yaya/internal/agentpackage"
 	"github.com/yaya-ai/yaya/plugins/fetch"
 	"github.com/yaya-ai/yaya/plugins/remote"
 )
@@ -67,12 +68,21 @@ func list(root *os.Root, skip bool) ([]file, error) {
 	return out, err
 }
 
-// contents holds the digest and the plugin.toml of a folder, read in one pass: the description is
-// made of bytes that are in the digest. Another plugin.toml that is renamed into the folder
-// meanwhile gives another digest.
+// Bounds of what describes the parts of a package for agents.
+const (
+	maxPart  = 1 << 20 // of each file
+	maxParts = 16 << 20
+)
+
+// contents holds the digest of a folder, and the files that describe what it is, read in one pass:
+// the description is made of bytes that are in the digest. Another plugin.toml that is renamed into
+// the folder meanwhile gives another digest.
 type contents struct {
 	digest      string
 	description *bytes.Buffer // the plugin.toml; nil without one
+	names       []string      // without one: all files, and those that describe parts of a package
+	parts       map[string]*bytes.Buffer
+	large       string // a file that would describe a part, and is too large
 }
 
 // read reads the files of a folder. Its digest is that of their names, contents, and whether they
@@ -83,17 +93,37 @@ func read(root *os.Root, skip bool) (c contents, err error) {
 		return c, err
 	}
 	sum := sha256.New()
+	isPlugin := slices.ContainsFunc(files, func(f file) bool { return f.name == remote.DescriptionFile })
+	var parts int64
 	for _, f := range files {
 		if f.mode.IsDir() {
 			continue
 		}
 		var to io.Writer = sum
-		if f.name == remote.DescriptionFile {
+		switch {
+		case f.name == remote.DescriptionFile:
 			if f.size > remote.MaxDescription {
 				return c, fmt.Errorf("%s: not a file of at most %d KiB", f.name, remote.MaxDescription>>10)
 			}
 			c.description = new(bytes.Buffer)
 			to = io.MultiWriter(sum, c.description)
+		case isPlugin:
+		default:
+			c.names = append(c.names, f.name)
+			if !agentpackage.Wanted(f.name) {
+				break
+			}
+			if f.size > maxPart || parts+f.size > maxParts {
+				c.large = f.name
+				break
+			}
+			parts += f.size
+			part := new(bytes.Buffer)
+			if c.parts == nil {
+				c.parts = map[string]*bytes.Buffer{}
+			}
+			c.parts[f.name] = part
+			to = io.MultiWriter(sum, part)
 		}
 		if err := add(sum, to, root, f); err != nil {
 			return c, err
@@ -113,16 +143,36 @@ func readFolder(folder string, skip bool) (contents, error) {
 	return read(root, skip)
 }
 
-// describe parses the description that was read in a folder.
-func (c contents) describe(folder string) (remote.Description, error) {
+// describe parses the description that was read in a folder. The parts are nil for a plugin that is
+// a program.
+func (c contents) describe(folder string) (remote.Description, *agentpackage.Package, error) {
 	if c.description == nil {
-		return remote.Description{}, fmt.Errorf("%s is not a plugin: it has no file %s", folder, remote.DescriptionFile)
+		return c.describeParts(folder)
 	}
 	d, err := remote.ParseDescription(c.description.Bytes())
 	if err != nil {
-		return d, fmt.Errorf("%s: %w", filepath.Join(folder, remote.DescriptionFile), err)
+		return d, nil, fmt.Errorf("%s: %w", filepath.Join(folder, remote.DescriptionFile), err)
 	}
-	return d, nil
+	return d, nil, nil
+}
+
+// describeParts describes a package for agents, as a plugin that has no program.
+func (c contents) describeParts(folder string) (d remote.Description, _ *agentpackage.Package, err error) {
+	switch {
+	case !agentpackage.Is(func(name string) bool { return slices.Contains(c.names, name) }):
+		return d, nil, fmt.Errorf("%s is not a plugin: it has no file %s, and is not a package for agents either (%s)", folder, remote.DescriptionFile, strings.Join(agentpackage.Manifests, ", "))
+	case c.large != "":
+		return d, nil, fmt.Errorf("%s: %s has more than %d KiB, or the descriptions together more than %d MiB", folder, c.large, maxPart>>10, maxParts>>20)
+	}
+	files := map[string][]byte{}
+	for name, part := range c.parts {
+		files[name] = part.Bytes()
+	}
+	p, err := agentpackage.Read(c.names, files)
+	if err != nil {
+		return d, nil, fmt.Errorf("%s: %w", folder, err)
+	}
+	return remote.Description{Name: p.Name, Version: p.Version, Category: "skill", Description: p.Description}, &p, nil
 }
 
 // leftOut reports whether an installation leaves out a file.

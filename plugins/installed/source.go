@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/yaya-ai/yaya/internal/agentpackage"
 	"github.com/yaya-ai/yaya/plugins/fetch"
 	"github.com/yaya-ai/yaya/plugins/remote"
 )
@@ -21,8 +22,10 @@ type Package struct {
 	Folder      string // with its files
 	Digest      string
 	Description remote.Description
-	built       string       // the digest without the program that was built, which the user has agreed to
-	remove      func() error // of temporary folders
+	// Parts are those of a package for agents, which has no program; nil for every other plugin.
+	Parts  *agentpackage.Package
+	built  string       // the digest without the program that was built, which the user has agreed to
+	remove func() error // of temporary folders
 }
 
 // Close removes what was unpacked.
@@ -95,7 +98,7 @@ func (p *Package) read(skip bool) error {
 		return fmt.Errorf("plugin %s: %w", p.Source, err)
 	}
 	p.Digest = c.digest
-	if p.Description, err = c.describe(p.Folder); err != nil {
+	if p.Description, p.Parts, err = c.describe(p.Folder); err != nil || p.Parts != nil {
 		return err
 	}
 	if program := p.Description.Run[0]; skip && strings.Contains(program, "/") && leftOut(program) {
@@ -103,6 +106,9 @@ func (p *Package) read(skip bool) error {
 	}
 	return nil
 }
+
+// hooks reports whether the package has hooks.
+func (p *Package) hooks() bool { return p.Parts != nil && len(p.Parts.Hooks) > 0 }
 
 // Local reports whether the package is a folder on this machine, which alone can be editable.
 func (p *Package) Local() bool { return p.remove == nil }

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/yaya-ai/yaya/internal/agentpackage"
 	"github.com/yaya-ai/yaya/internal/atomicfile"
 	"github.com/yaya-ai/yaya/plugins/remote"
 )
@@ -32,6 +33,7 @@ type Entry struct {
 	// built; else "".
 	Agreed    string    `json:"agreed,omitempty"`
 	Editable  bool      `json:"editable,omitempty"`
+	Hooks     bool      `json:"hooks,omitempty"` // it is a package for agents that has some
 	Installed time.Time `json:"installed"`
 
 	folder string
@@ -65,7 +67,7 @@ func (s *Store) List() ([]Entry, error) {
 		e, err := s.Get(d.Name())
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			if _, err := s.data.Lstat(s.at(d.Name(), remote.DescriptionFile)); err == nil {
+			if s.described(d.Name()) {
 				at := filepath.Join(s.data.Name(), "plugins", d.Name())
 				errs = append(errs, fmt.Errorf("plugin %s: somebody has put it there, and nobody has agreed to it: move it elsewhere, then: yaya plugin install FOLDER (it is in %s)", d.Name(), at))
 			}
@@ -85,6 +87,15 @@ func (s *Store) List() ([]Entry, error) {
 		return -1
 	})
 	return out, errors.Join(errs...)
+}
+
+// described reports whether a folder would be a plugin.
+func (s *Store) described(name string) bool {
+	has := func(file string) bool {
+		_, err := s.data.Lstat(s.at(name, file))
+		return err == nil
+	}
+	return has(remote.DescriptionFile) || agentpackage.Is(has)
 }
 
 // Get returns an installed plugin; an error that is [fs.ErrNotExist] without one.
@@ -145,15 +156,28 @@ func (e Entry) verified() (contents, error) {
 	return c, nil
 }
 
-// Describe returns the plugin's description as the user has agreed to it, and the errors of
-// [Entry.Verify]. That of an editable one is the present one.
-func (e Entry) Describe() (remote.Description, error) {
+// Describe returns the plugin's description as the user has agreed to it, with its parts if it is a
+// package for agents, and the errors of [Entry.Verify]. That of an editable one is the present one.
+func (e Entry) Describe() (remote.Description, *agentpackage.Package, error) {
 	if e.Editable {
-		return remote.ReadDescription(e.folder)
+		return e.Present()
 	}
 	c, err := e.verified()
 	if err != nil {
-		return remote.Description{}, err
+		return remote.Description{}, nil, err
+	}
+	return c.describe(e.folder)
+}
+
+// Present describes the present files, whoever has agreed to them.
+func (e Entry) Present() (remote.Description, *agentpackage.Package, error) {
+	if _, err := os.Lstat(filepath.Join(e.folder, remote.DescriptionFile)); err == nil { // the rest need not be read
+		d, err := remote.ReadDescription(e.folder)
+		return d, nil, err
+	}
+	c, err := readFolder(e.folder, true)
+	if err != nil {
+		return remote.Description{}, nil, fmt.Errorf("plugin %s: %s: %w", e.Name, e.folder, err)
 	}
 	return c.describe(e.folder)
 }
@@ -161,7 +185,7 @@ func (e Entry) Describe() (remote.Description, error) {
 // Install keeps a package whose digest the user has agreed to, in the place of the plugin of
 // its name, if there is one. An editable one stays where it is.
 func (s *Store) Install(p *Package, editable bool, digest string) (Entry, error) {
-	e := Entry{Name: p.Description.Name, Version: p.Description.Version, Source: p.Source, Resolved: p.Resolved, Agreed: p.built, Editable: editable, Installed: time.Now().UTC(), folder: p.Folder}
+	e := Entry{Name: p.Description.Name, Version: p.Description.Version, Source: p.Source, Resolved: p.Resolved, Agreed: p.built, Editable: editable, Hooks: p.hooks(), Installed: time.Now().UTC(), folder: p.Folder}
 	if digest != cmp.Or(p.built, p.Digest) {
 		return e, fmt.Errorf("the files of %s have changed since they were shown: their digest is %s, and %s was agreed to", p.Source, cmp.Or(p.built, p.Digest), digest)
 	}
@@ -261,12 +285,13 @@ func (s *Store) Accept(name, digest string) (Entry, error) {
 		return e, err
 	}
 	e.Digest, e.Agreed = digest, ""
-	d, err := e.Describe()
+	d, parts, err := e.Describe()
 	if err != nil {
 		return e, err
 	}
+	e.Hooks = parts != nil && len(parts.Hooks) > 0
 	if d.Name != e.Name || d.Version != e.Version {
-		return e, fmt.Errorf("plugin %s: its %s now says %s %s: install it again", name, remote.DescriptionFile, d.Name, d.Version)
+		return e, fmt.Errorf("plugin %s: its files now say that it is %s %s: install it again", name, d.Name, d.Version)
 	}
 	return e, s.write(e)
 }

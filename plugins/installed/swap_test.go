@@ -77,12 +77,12 @@ func TestSwappedInstalledDescription(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(e.Folder(), "plugin.toml"), []byte(toml+strings.Repeat("\n", len(greedy)-len(toml))), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if d, err := e.Describe(); err == nil {
+	if d, _, err := e.Describe(); err == nil {
 		t.Errorf("Describe() of changed files = %+v, want an error", d)
 	}
 	swapping(t, e.Folder())
 	for name, network := range map[string]func() ([]string, error){
-		"Describe": func() ([]string, error) { d, err := e.Describe(); return d.Permissions.Network, err },
+		"Describe": func() ([]string, error) { d, _, err := e.Describe(); return d.Permissions.Network, err },
 		"Present": func() ([]string, error) {
 			p, err := s.Present("weather")
 			return p.Description.Permissions.Network, err

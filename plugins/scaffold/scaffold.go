@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/yaya-ai/yaya/internal/agentpackage"
 	"github.com/yaya-ai/yaya/plugins/remote"
 	"github.com/yaya-ai/yaya/sdk"
 )
@@ -114,6 +115,34 @@ func Files(name, lang, category string) (map[string][]byte, error) {
 	}
 	for file, text := range sources {
 		out[path.Join(l.sdk, file)] = text
+	}
+	return out, nil
+}
+
+// PackageFiles returns the files of a new package for agents: Agent Plugins 1.0.0, with a skill.
+func PackageFiles(name string) (map[string][]byte, error) {
+	out := map[string][]byte{}
+	err := fs.WalkDir(templates, "files/package", func(at string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := templates.ReadFile(at)
+		to := strings.ReplaceAll(strings.TrimPrefix(at, "files/package/"), "my-package", name)
+		out[to] = []byte(strings.ReplaceAll(string(text), "my-package", name))
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	names := slices.Sorted(maps.Keys(out))
+	p, err := agentpackage.Read(names, out)
+	switch {
+	case err != nil:
+		return nil, err
+	case p.Name != name || len(p.Skills) != 1:
+		return nil, fmt.Errorf("%.100q is not a name of a package: 1 to 64 lower-case letters, digits and single dashes, a letter first", name)
+	case slices.Contains(bundled, name):
+		return nil, fmt.Errorf("plugin %s is a part of yaya: give yours another name", name)
 	}
 	return out, nil
 }

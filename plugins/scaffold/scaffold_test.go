@@ -21,8 +21,12 @@ func TestFiles(t *testing.T) {
 				continue
 			}
 			made++
-			if n := bytes.Count(files[l.program], []byte("\n")); n > 30 {
-				t.Errorf("%s of a %s in %s has %d lines, want at most 30", l.program, category, lang, n)
+			most := 30
+			if lang == "go" && (category == "memory" || category == "adapter") { // several events and errors, by hand
+				most = 45
+			}
+			if n := bytes.Count(files[l.program], []byte("\n")); n > most {
+				t.Errorf("%s of a %s in %s has %d lines, want at most %d", l.program, category, lang, n, most)
 			}
 			for name, text := range files {
 				if bytes.Contains(text, []byte("my-plugin")) || bytes.Contains(text, []byte("my_plugin")) {
@@ -42,7 +46,7 @@ func TestFiles(t *testing.T) {
 			t.Errorf("Categories(%s) = %v, want a tool among them", lang, Categories(lang))
 		}
 	}
-	if made != 16 {
+	if made != 18 {
 		t.Errorf("made %d plugins, want one of each template", made)
 	}
 }
@@ -53,7 +57,6 @@ func TestRefusals(t *testing.T) {
 		{"an unknown language", "hello", "cobol", "tool", "go, python, typescript"},
 		{"no language", "hello", "", "tool", "go, python, typescript"},
 		{"an unknown category", "hello", "python", "poem", "adapter, llm-provider, memory, skill, strategy, tool"},
-		{"a category without a template", "hello", "go", "memory", "llm-provider, skill, strategy, tool"},
 		{"a name with a capital letter", "Hello", "python", "tool", "does not match"},
 		{"a path", "../hello", "python", "tool", "does not match"},
 		{"a path as the category", "hello", "python", "../python/tool", "there is no category"},

@@ -196,6 +196,13 @@ func (p *Plugin) policy(at *place, b *box) (sandbox.Policy, error) {
 		b.shown.Hosts = p.cfg.Hosts()
 		policy.Net.Allow = slices.Concat(policy.Net.Allow, b.shown.Hosts)
 	}
+	if p.cfg.OwnParts != nil && b.profile == asCommand.profile {
+		for _, dir := range p.cfg.OwnParts() {
+			if at, err := sandbox.OpenExact(dir); err == nil { // otherwise there is nothing to show
+				policy.Read, policy.OwnParts = append(policy.Read, at), append(policy.OwnParts, at.String())
+			}
+		}
+	}
 	return policy, nil
 }
 

@@ -88,6 +88,9 @@ type Config struct {
 	Sandboxes *sandbox.Sandboxes
 	// Hosts and Write are the hosts and paths that the user allows every command.
 	Hosts, Write func() []string
+	// OwnParts are folders within yaya's own that commands may read, such as those of packages
+	// with skills. Optional.
+	OwnParts func() []string
 	// Remedy tells how the user sets a setting; nil means by a command.
 	Remedy func(key, value string) string
 	// Ask asks a person and returns the answer.

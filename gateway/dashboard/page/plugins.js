@@ -1,8 +1,9 @@
 // Plugins with their permissions, health and source, and the hooks and skills of the user.
 // @ts-check
 import { api, seg } from './api.js';
+import { Hooks, Skills } from './extras.js';
 import { href, may, useLoaded } from './state.js';
-import { count, ms, plain, pretty } from './text.js';
+import { plain, pretty } from './text.js';
 import { Badge, Do, html, Name, Of, Pre, Table, Time, View } from './ui.js';
 
 /** The points of guards, in words. */
@@ -84,7 +85,7 @@ const Rows = ({ label, all, of, empty = 'None.' }) =>
       row=${(/** @type {Admin<'Plugin'>} */ p) => html`<tr key=${p.name}>
         <td><a href=${href('plugins', p.name)}><${Name} text=${p.name} max=${64} /></a></td>
         <td>
-          ${plain(p.category)}
+          ${p.package?.parts ? 'package' : plain(p.category)}
           ${!!p.guards?.length && html`<br /><small class="muted">guards ${guarded(p)}</small>`}
         </td>
         <td>${plain(p.version)}</td>
@@ -125,7 +126,11 @@ function One({ p, health, again }) {
     </p>
     <dl>
       <dt>Version</dt>
-      <dd>${plain(p.version)}, category ${plain(p.category)}</dd>
+      <dd>
+        ${plain(p.version)}
+        ,
+        ${of?.parts ? 'package: ' + plain(of.parts.format) : 'category ' + plain(p.category)}
+      </dd>
       ${of?.description &&
       html`<dt>Description</dt><dd><${Name} text=${of.description} max=${500} /></dd>`}
       ${!!p.guards?.length &&
@@ -155,7 +160,9 @@ function One({ p, health, again }) {
       <h2>Runs</h2>
       <${Pre} all text=${plain(of.runs.join(' '))} label="Its program and arguments" />
     `}
+    ${of?.parts && html`<${Parts} of=${of.parts} />`}
     ${of &&
+    !of.parts &&
     html`
       <h2>Permissions</h2>
       <ul class="plain">
@@ -189,89 +196,23 @@ function One({ p, health, again }) {
   <//>`;
 }
 
-function Hooks() {
-  const hooks = useLoaded('/api/hooks', ['config']);
-  return html`
-    <h2>Hooks</h2>
-    <${Of} of=${hooks}>
-      ${(/** @type {Admin<'Hooks'>} */ d) => html`
-        ${d.problem &&
-        html`<p class="problem" role="alert">
-          ${d.denies
-            ? 'Calls of tools are denied, since hooks cannot be read: '
-            : 'A file has a mistake, and the hooks that were read before are in force: '}
-          <${Name} text=${d.problem} max=${1000} />
-        </p>`}
-        <${Table}
-          label="Hooks"
-          head=${['Hook', 'Event', 'Command', 'At most', 'File']}
-          rows=${d.hooks}
-          empty="No hooks. A hook is a command that runs when something happens; the file hooks.toml in yaya's configuration folder has them."
-          row=${(/** @type {Admin<'Hook'>} */ k) => html`<tr key=${k.file + k.name}>
-            <td><${Name} text=${k.name} max=${80} /></td>
-            <td>
-              ${plain(k.event)}
-              ${k.tool &&
-              html`<br /><small class="muted"><${Name} text=${k.tool} max=${80} /></small>`}
-            </td>
-            <td><code><${Name} text=${k.command} max=${200} /></code></td>
-            <td>${ms(k.timeout_ms)}</td>
-            <td><code><${Name} text=${k.file} max=${200} /></code></td>
-          </tr>`} />
-        ${!!d.ignored.length &&
-        html`<p class="muted">
-          Hooks of Claude Code that yaya does not run: ${d.ignored.map((x) => plain(x)).join(', ')}
-        </p>`}
-      `}
-    <//>
-  `;
-}
-
-function Skills() {
-  const skills = useLoaded('/api/skills', ['config']);
-  return html`
-    <h2>Skills</h2>
-    <${Of} of=${skills}>
-      ${(/** @type {Admin<'Skills'>} */ d) => html`
-        <${Table}
-          label="Skills"
-          head=${['Skill', 'Description', 'Use', 'Folder']}
-          rows=${d.skills}
-          empty="No skills."
-          row=${(/** @type {Admin<'Skill'>} */ s) => html`<tr key=${s.folder}>
-            <td><${Name} text=${s.name} max=${64} /></td>
-            <td>
-              <${Name} text=${s.description} max=${300} />
-              ${s.warnings.map(
-                (w) => html`<br /><small class="muted"><${Name} text=${w} max=${200} /></small>`,
-              )}
-            </td>
-            <td>
-              ${s.shadowed_by
-                ? html`not used: <code><${Name} text=${s.shadowed_by} max=${120} /></code> counts`
-                : s.manual
-                  ? 'by people'
-                  : 'by agents and people'}
-            </td>
-            <td><code><${Name} text=${s.folder} max=${200} /></code></td>
-          </tr>`} />
-        ${!!d.broken.length &&
-        html`
-          <p class="notice">
-            ${count(d.broken.length, 'folder is', 'folders are')} not a skill, or not read as a
-            whole:
-          </p>
-          <ul class="plain">
-            ${d.broken.map(
-              (b) =>
-                html`<li key=${b.folder}>
-                  <code><${Name} text=${b.folder} max=${200} /></code>
-                  : <${Name} text=${b.reason} max=${500} />
-                </li>`,
-            )}
-          </ul>
-        `}
-      `}
-    <//>
-  `;
-}
+/** The parts of a package for agents.
+ * @param {{of: Admin<'Parts'>}} p */
+const Parts = ({ of }) =>
+  [
+    { what: 'Servers', lines: of.servers },
+    { what: 'Skills', lines: of.skills },
+    { what: 'Hooks', lines: of.hooks },
+    { what: 'Left out', lines: of.left_out },
+  ]
+    .filter((part) => part.lines?.length)
+    .map(
+      (part) => html`
+        <h2 key=${part.what}>${part.what}</h2>
+        <ul class="plain">
+          ${part.lines?.map(
+            (line) => html`<li key=${line}><${Name} text=${line} max=${8192} /></li>`,
+          )}
+        </ul>
+      `,
+    );

@@ -1676,6 +1676,8 @@ export interface components {
             gets?: string[] | null;
             /** Format: date-time */
             installed: string;
+            /** @description of a package for agents, which has no program */
+            parts?: components["schemas"]["Parts"];
             /** @description its permissions, as sentences */
             permissions: string[] | null;
             /** @description why its description cannot be read */
@@ -1688,6 +1690,18 @@ export interface components {
             runs?: string[] | null;
             /** @description where it was installed from, with the exact version */
             source: string;
+        };
+        Parts: {
+            /** @description Agent Plugins 1.0.0, Claude Code or Codex */
+            format: string;
+            /** @description their events and commands */
+            hooks?: string[] | null;
+            /** @description what yaya does not use, and what is broken */
+            left_out?: string[] | null;
+            /** @description MCP servers, with what they run and may do */
+            servers?: string[] | null;
+            /** @description their names */
+            skills?: string[] | null;
         };
         Plugin: {
             bundled: boolean;
@@ -1726,6 +1740,8 @@ export interface components {
             /** @description of a memory: short-term or long-term */
             memory_kind?: string;
             name: string;
+            /** @description of a package for agents, which has no program */
+            parts?: components["schemas"]["Parts"];
             /** @description in words */
             permissions: string[] | null;
             /** @description of an llm-provider; no two plugins have the same */

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/yaya-ai/yaya/internal/eventually"
+)
+
+// examplePackage copies the example of a package, and returns its folder.
+func (b *box) examplePackage() string {
+	b.t.Helper()
+	from, err := filepath.Abs("../../examples/packages/notes")
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	at := filepath.Join(b.dir, "notes")
+	if err := os.CopyFS(at, os.DirFS(from)); err != nil {
+		b.t.Fatal(err)
+	}
+	return at
+}
+
+// rewrite replaces text in a file.
+func (b *box) rewrite(file, old, now string) {
+	b.t.Helper()
+	data, err := os.ReadFile(file)
+	if err == nil && !strings.Contains(string(data), old) {
+		b.t.Fatalf("%s has no %q", file, old)
+	}
+	if err == nil {
+		err = os.WriteFile(file, []byte(strings.ReplaceAll(string(data), old, now)), 0o600)
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// A package for agents is installed as what it is: its server as a server, its skill as a skill, its
+// hooks as hooks (Y-104). Its files do not run after a change, and its hooks then deny.
+func TestAgentPackage(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	at := b.examplePackage()
+	ws := filepath.Join(b.dir, "ws")
+	if err := os.MkdirAll(filepath.Join(b.dir, "c"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(b.dir, "c", "config.toml"), []byte("approval.rules = [{decision = \"allow\"}]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(ws, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	b.cwd = ws
+	b.serve()
+	if out := b.must("plugin", "test", at); strings.Contains(out, "FAIL") || !strings.Contains(out, "skill meeting-notes") {
+		t.Errorf("plugin test says\n%swant the parts without a failure", out)
+	}
+	out, _, code := b.in(ws, "plugin", "install", at)
+	if code != 0 || !strings.Contains(out, "Nothing was installed") || !strings.Contains(out, `notes: python3 "${PLUGIN_ROOT}/server.py" "${PLUGIN_DATA}/notes.txt"`) || !strings.Contains(out, "pre_tool (notes__add): if grep") || !strings.Contains(out, "meeting-notes") {
+		t.Errorf("plugin install: %d\n%swant the server, hook and skill, and nothing done", code, out)
+	}
+	if out := b.must("mcp", "list", "--json"); strings.Contains(out, "server.py") {
+		t.Errorf("mcp list before the answer: %s", out)
+	}
+	b.must("plugin", "install", at, "--yes")
+	b.must("trust", "--yes", ws)
+	call := func(args ...string) string {
+		out, said, _ := b.in(ws, append([]string{"mcp", "call"}, args...)...)
+		return out + said
+	}
+	b.waitState("notes", "ready")
+	if got := call("notes__add", "text=one"); !strings.Contains(got, "kept") {
+		t.Errorf("a call of the package's tool: %s", got)
+	}
+	if got := call("notes__add", "text=my password"); !strings.Contains(got, "a note holds no password") {
+		t.Errorf("a call that its hook denies: %s", got)
+	}
+	if got := b.must("skill", "list"); !strings.Contains(got, "meeting-notes") {
+		t.Errorf("skill list: %s", got)
+	}
+	installed := filepath.Join(b.dir, "d", "plugins", "notes")
+	script := filepath.Join(installed, "1.0.0", "skills", "meeting-notes", "scripts", "heading.sh")
+	got, _, _ := b.in(ws, "run", `/tool shell {"command":"sh `+script+` Plan; ls `+filepath.Join(b.dir, "d")+`; echo x >> `+script+`; echo x >> `+filepath.Join(installed, "plugin.lock")+`"}`)
+	if !strings.Contains(got, "## Decisions") || strings.Contains(got, "tape") {
+		t.Errorf("a script of the skill: %s, want what it prints, and nothing of the data directory", got)
+	}
+	if _, said, code := b.in(ws, "mcp", "remove", "notes"); code == 0 || !strings.Contains(said, "yaya plugin disable notes") {
+		t.Errorf("mcp remove: %d %s, want what to do instead", code, said)
+	}
+
+	b.rewrite(filepath.Join(at, "plugin.json"), "1.0.0\",\n  \"desc", "1.1.0\",\n  \"desc")
+	b.rewrite(filepath.Join(at, "mcp.json"), "notes.txt", "notes2.txt")
+	if got := b.must("plugin", "update", "notes", "--yes"); !strings.Contains(got, "NEW SERVER") || !strings.Contains(got, "1.0.0 → 1.1.0") {
+		t.Errorf("plugin update says\n%swant what is new", got)
+	}
+	b.waitState("notes", "ready")
+	if got := call("notes__add", "text=two"); !strings.Contains(got, "kept") {
+		t.Errorf("a call after the update: %s", got)
+	}
+	for name, want := range map[string]string{"notes.txt": "one\n", "notes2.txt": "two\n"} {
+		if data, err := os.ReadFile(filepath.Join(installed, "state", name)); err != nil || string(data) != want {
+			t.Errorf("the state has %s = %q, %v, want %q", name, data, err, want)
+		}
+	}
+
+	b.rewrite(filepath.Join(installed, "1.1.0", "server.py"), "kept", "changed")
+	b.in(ws, "mcp", "restart", "notes")
+	eventually.True(t, "the changed server does not start", func() bool { return strings.Contains(b.must("mcp", "list"), "have changed since") })
+	b.must("restart")
+	if out, said, code := b.in(ws, "run", `/tool read_file {"path":"a"}`); code == 0 || !strings.Contains(said, "the hooks of the package notes") || !strings.Contains(said, "plugin accept notes") {
+		t.Errorf("a turn without the hooks of a changed package: %d %s%s, want that it is denied", code, out, said)
+	}
+	b.must("plugin", "accept", "notes", "--yes")
+	b.waitState("notes", "ready")
+	if got := call("notes__add", "text=three"); !strings.Contains(got, "changed") {
+		t.Errorf("a call after the files were accepted: %s", got)
+	}
+
+	b.must("plugin", "disable", "notes")
+	b.must("restart")
+	if got := b.must("mcp", "list") + b.must("skill", "list") + b.must("hook", "list"); strings.Contains(got, "notes") {
+		t.Errorf("after disable there is %s", got)
+	}
+	b.must("plugin", "enable", "notes")
+	b.must("restart")
+	eventually.True(t, "the server is back", func() bool { return strings.Contains(call("notes__list"), "two") })
+	b.must("plugin", "remove", "notes")
+	if got := b.must("mcp", "list") + b.must("skill", "list"); strings.Contains(got, "notes") {
+		t.Errorf("after remove there is %s", got)
+	}
+}
+
+// A package that can be edited is loaded again after a change, and keeps its old parts while the new
+// ones cannot be read.
+func TestEditablePackage(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	at := b.examplePackage()
+	b.serve()
+	b.must("plugin", "install", "--editable", "--yes", at)
+	b.waitState("notes", "ready")
+	b.must("mcp", "call", "notes__add", "text=one")
+	b.rewrite(filepath.Join(at, "server.py"), "kept", "edited")
+	eventually.True(t, "the edited server runs", func() bool {
+		out, _, _ := b.in(b.dir, "mcp", "call", "notes__add", "text=two")
+		return strings.Contains(out, "edited")
+	})
+	b.rewrite(filepath.Join(at, "com.yaya.agent", "hooks.toml"), "[[hooks]]", "[[hooks")
+	eventually.True(t, "calls are denied while the hooks cannot be read", func() bool {
+		out, said, _ := b.in(b.dir, "mcp", "call", "notes__add", "text=three")
+		return strings.Contains(out+said, "the hooks of the package notes")
+	})
+	b.rewrite(filepath.Join(at, "com.yaya.agent", "hooks.toml"), "[[hooks", "[[hooks]]")
+	b.must("plugin", "reload", "notes")
+	b.waitState("notes", "ready")
+	if got := b.must("mcp", "call", "notes__add", "text=four"); !strings.Contains(got, "edited") {
+		t.Errorf("a call after the mistake was mended: %s", got)
+	}
+}
+
+func TestNewPackage(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	if out, _, _ := b.in(b.dir, "plugin", "new", "my-notes", "--package"); !strings.Contains(out, "yaya plugin install ./my-notes") {
+		t.Errorf("plugin new --package says %s", out)
+	}
+	b.serve()
+	at := filepath.Join(b.dir, "my-notes")
+	if out := b.must("plugin", "test", at); strings.Contains(out, "FAIL") {
+		t.Errorf("plugin test says %s", out)
+	}
+	b.must("plugin", "install", at, "--yes")
+	if out := b.must("skill", "list"); !strings.Contains(out, "my-notes") {
+		t.Errorf("skill list: %s", out)
+	}
+	for _, args := range [][]string{{"My-Notes", "--package"}, {"x", "--package", "--lang", "go"}, {"skills", "--package"}} {
+		if _, said, code := b.in(b.dir, append([]string{"plugin", "new"}, args...)...); code != 2 {
+			t.Errorf("plugin new %v: %d %s, want exit code 2", args, code, said)
+		}
+	}
+}

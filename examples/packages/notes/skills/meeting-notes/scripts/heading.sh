@@ -1,0 +1,2 @@
+#!/bin/sh
+printf '# %s\n\n## Decisions\n' "$1"
