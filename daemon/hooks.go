@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/yaya-ai/yaya/control"
 	"github.com/yaya-ai/yaya/hooks"
+	"github.com/yaya-ai/yaya/internal/agentpackage"
 	"github.com/yaya-ai/yaya/internal/hookconf"
 	"github.com/yaya-ai/yaya/internal/workspace"
 	"github.com/yaya-ai/yaya/kernel/config"
@@ -21,6 +23,7 @@ import (
 	"github.com/yaya-ai/yaya/kernel/plugin"
 	"github.com/yaya-ai/yaya/kernel/tool"
 	"github.com/yaya-ai/yaya/mcpbridge/manage"
+	"github.com/yaya-ai/yaya/plugins/installed"
 	"github.com/yaya-ai/yaya/plugins/tool_shell"
 )
 
@@ -187,6 +190,13 @@ func (g *Flags) Hooks(dir string) (here HooksHere, err error) {
 			claude = ""
 		}
 		here.User, here.Trusted = hooks.User(own, claude), st.Trusted
+		p.eachPackage(settings, func(e installed.Entry, parts *agentpackage.Package, err error) {
+			if err != nil {
+				here.User.Err = errors.Join(here.User.Err, fmt.Errorf("the hooks of the package %s: %w", e.Name, err))
+				return
+			}
+			here.User.Hooks = append(here.User.Hooks, hooksIn(e.Folder(), parts)...)
+		})
 		if w != nil {
 			here.Project = hooks.Project(w, theirs)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/yaya-ai/yaya/hooks"
 	"github.com/yaya-ai/yaya/internal/agentpackage"
+	"github.com/yaya-ai/yaya/internal/hookconf"
 	"github.com/yaya-ai/yaya/internal/sandbox"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/plugin"
@@ -219,15 +220,21 @@ func (p *packages) list() (out []*agentPackage) {
 // hooks are the hooks of all packages.
 func (p *packages) hooks() (out hooks.Found) {
 	for _, of := range p.list() {
-		for _, h := range of.parts.Hooks {
-			h.Root, h.File = of.real, filepath.Join(of.real, filepath.FromSlash(h.File))
-			out.Hooks = append(out.Hooks, h)
-		}
+		out.Hooks = append(out.Hooks, hooksIn(of.real, of.parts)...)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, name := range slices.Sorted(maps.Keys(p.denied)) {
 		out.Err = errors.Join(out.Err, p.denied[name])
+	}
+	return out
+}
+
+// hooksIn are the hooks of a package in a folder.
+func hooksIn(folder string, parts *agentpackage.Package) (out []hookconf.Hook) {
+	for _, h := range parts.Hooks {
+		h.Root, h.File = folder, filepath.Join(folder, filepath.FromSlash(h.File))
+		out = append(out, h)
 	}
 	return out
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/yaya-ai/yaya/internal/agentpackage"
 	"github.com/yaya-ai/yaya/internal/agentskill"
 	"github.com/yaya-ai/yaya/internal/workspace"
 	"github.com/yaya-ai/yaya/kernel/config"
@@ -73,21 +74,31 @@ func (g *Flags) WithSkills(dir string, f func(SkillsHere) error) error {
 // installedSkills are the folders of skills of the installed packages that are switched on. One
 // that cannot be read has none: yaya plugin list says why.
 func installedSkills(p Paths, settings *config.Store) (out []string) {
-	data, err := os.OpenRoot(p.Data)
-	if err != nil {
-		return nil
-	}
-	defer func() { _ = data.Close() }()
-	entries, err := installed.NewStore(data).List()
-	if err != nil && len(entries) == 0 {
-		return nil
-	}
-	for _, e := range entries {
-		if _, parts, err := e.Describe(); err == nil && parts != nil && switchedOn(settings, e.Name) {
+	p.eachPackage(settings, func(e installed.Entry, parts *agentpackage.Package, err error) {
+		if err == nil {
 			out = append(out, skillFolders(e.Folder(), parts)...)
 		}
-	}
+	})
 	return out
+}
+
+// eachPackage visits the installed packages for agents that are switched on, without a daemon. It
+// visits those with hooks that cannot be read as well, with the error.
+func (p Paths) eachPackage(settings *config.Store, visit func(installed.Entry, *agentpackage.Package, error)) {
+	data, err := os.OpenRoot(p.Data)
+	if err != nil {
+		return // there are none
+	}
+	defer func() { _ = data.Close() }()
+	entries, _ := installed.NewStore(data).List() // those that can be read
+	for _, e := range entries {
+		if !switchedOn(settings, e.Name) {
+			continue
+		}
+		if _, parts, err := e.Describe(); parts != nil || err != nil && e.Hooks {
+			visit(e, parts, err)
+		}
+	}
 }
 
 // withFolder runs f with a folder, which is open until f returns, and its status. The workspace

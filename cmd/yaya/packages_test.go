@@ -82,6 +82,9 @@ func TestAgentPackage(t *testing.T) {
 	if got := b.must("skill", "list"); !strings.Contains(got, "meeting-notes") {
 		t.Errorf("skill list: %s", got)
 	}
+	if got := b.must("hook", "list"); !strings.Contains(got, "clean-notes") {
+		t.Errorf("hook list: %s", got)
+	}
 	installed := filepath.Join(b.dir, "d", "plugins", "notes")
 	script := filepath.Join(installed, "1.0.0", "skills", "meeting-notes", "scripts", "heading.sh")
 	got, _, _ := b.in(ws, "run", `/tool shell {"command":"sh `+script+` Plan; ls `+filepath.Join(b.dir, "d")+`; echo x >> `+script+`; echo x >> `+filepath.Join(installed, "plugin.lock")+`"}`)
