@@ -160,6 +160,7 @@ fuzz: ## fuzz every parser of outside input, FUZZTIME inputs each
 	go test ./internal/patch -run '^$$' -fuzz '^FuzzParse$$' -fuzztime $(FUZZTIME_SLOW)
 	go test ./internal/journal -run '^$$' -fuzz '^FuzzOpen$$' -fuzztime $(FUZZTIME_SLOW)
 	go test ./internal/agentskill -run '^$$' -fuzz '^FuzzParse$$' -fuzztime $(FUZZTIME_SLOW)
+	go test ./internal/agentpackage -run '^$$' -fuzz '^FuzzRead$$' -fuzztime $(FUZZTIME_SLOW)
 	go test ./internal/hookconf -run '^$$' -fuzz '^FuzzHooks$$' -fuzztime $(FUZZTIME_SLOW)
 	go test ./internal/mounts -run '^$$' -fuzz '^FuzzParse$$' -fuzztime $(FUZZTIME)
 	go test ./internal/masked -run '^$$' -fuzz '^FuzzSpellings$$' -fuzztime $(FUZZTIME_SLOW)

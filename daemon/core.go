@@ -100,7 +100,7 @@ func openCore(ctx context.Context, st *stores) (_ *core, err error) {
 	k.Dispatch.SetApprover(c.people)
 	c.gate = folder.NewGate(folder.GateConfig{Store: st.folders, Folder: c.folder, Ask: c.people.ask})
 	k.Dispatch.SetGate(c.gate)
-	c.packages = &packages{loaded: map[string]*agentPackage{}, denied: map[string]error{}, changed: func() {}}
+	c.packages = &packages{loaded: map[string]*agentPackage{}, changed: func() {}}
 	c.files = tool_workspace.New(c.folder, st.guard, k.Artifacts)
 	c.shell = tool_shell.New(tool_shell.Config{
 		Folder: c.folder, Agreed: c.gate.Agreed, Guard: st.guard, Artifacts: k.Artifacts, Procs: c.procs, Data: at.data, Sandboxes: st.sandboxes,

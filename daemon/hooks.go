@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -190,11 +189,7 @@ func (g *Flags) Hooks(dir string) (here HooksHere, err error) {
 			claude = ""
 		}
 		here.User, here.Trusted = hooks.User(own, claude), st.Trusted
-		p.eachPackage(settings, func(e installed.Entry, parts *agentpackage.Package, err error) {
-			if err != nil {
-				here.User.Err = errors.Join(here.User.Err, fmt.Errorf("the hooks of the package %s: %w", e.Name, err))
-				return
-			}
+		p.eachPackage(settings, func(e installed.Entry, parts *agentpackage.Package) {
 			here.User.Hooks = append(here.User.Hooks, hooksIn(e.Folder(), parts)...)
 		})
 		if w != nil {

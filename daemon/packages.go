@@ -17,6 +17,7 @@ import (
 	"github.com/yaya-ai/yaya/internal/sandbox"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/plugin"
+	"github.com/yaya-ai/yaya/kernel/tool"
 	"github.com/yaya-ai/yaya/mcpbridge/manage"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 	"github.com/yaya-ai/yaya/plugins/installed"
@@ -32,7 +33,6 @@ type packages struct {
 
 	mu     sync.Mutex
 	loaded map[string]*agentPackage
-	denied map[string]error // packages whose hooks guard, and cannot run
 }
 
 // agentPackage is an installed package as a plugin, which has no process.
@@ -46,6 +46,23 @@ type agentPackage struct {
 
 // Manifest implements [plugin.Plugin].
 func (p *agentPackage) Manifest() plugin.Manifest { return p.m }
+
+// Decide implements [plugin.Guard]. The hooks of a package decide by themselves; the kernel denies
+// what they guard while the package is not loaded, because a guard that is left out guards nothing.
+func (*agentPackage) Decide(context.Context, plugin.Question) (tool.Verdict, error) {
+	return tool.Verdict{Decision: tool.Allow}, nil
+}
+
+// guards are the points at which hooks can deny.
+func guards(all []hookconf.Hook) (out []string) {
+	for point, event := range map[string]hookconf.Event{plugin.GuardTool: hookconf.PreTool, plugin.GuardPrompt: hookconf.Prompt} {
+		if slices.ContainsFunc(all, func(h hookconf.Hook) bool { return h.Event == event }) {
+			out = append(out, point)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
 
 // Subscriptions implements [plugin.Plugin].
 func (*agentPackage) Subscriptions() []string { return nil }
@@ -71,7 +88,6 @@ func (p *agentPackage) OnLoad(ctx context.Context, c plugin.Context) error {
 	}
 	p.all.mu.Lock()
 	p.all.loaded[p.e.Name] = p
-	delete(p.all.denied, p.e.Name)
 	p.all.mu.Unlock()
 	p.all.changed()
 	for _, note := range p.all.bring(ctx, p.e.Name, l) {
@@ -109,22 +125,15 @@ func (p *agentPackage) OnUnload(ctx context.Context, _ plugin.Context) error {
 }
 
 // packageServers turns the servers of a package into those of a folder.
-func packageServers(name string, parts *agentpackage.Package, folder, state string) (_ []servers.Server, bad []servers.Invalid, _ error) {
+func packageServers(name string, parts *agentpackage.Package, folder, state string) (out []servers.Server, bad []servers.Invalid, _ error) {
 	file := filepath.Join(folder, "mcp.json")
-	entries, literal := map[string]any{}, map[string]bool{}
+	entries, literal := map[string]json.RawMessage{}, map[string]bool{}
 	for _, s := range parts.Servers {
 		is := name + "-" + s.Name
 		if s.Name == name {
 			is = name
 		}
-		raw, err := s.Entry(folder, state)
-		var entry map[string]any
-		if err == nil {
-			err = json.Unmarshal(raw, &entry)
-		}
-		if err == nil && entry["command"] != nil {
-			err = addState(entry, state)
-		}
+		entry, err := s.Entry(folder, state)
 		if err != nil {
 			bad = append(bad, servers.Invalid{Name: is, File: file, Err: err})
 			continue
@@ -139,30 +148,55 @@ func packageServers(name string, parts *agentpackage.Package, folder, state stri
 	if err != nil {
 		return nil, nil, err
 	}
-	for i := range cfg.Servers {
-		s := &cfg.Servers[i]
+	for _, s := range cfg.Servers {
 		s.Package, s.OwnParts, s.Literal = name, []string{folder, state}, literal[s.Name]
+		err := bound(&s, state)
+		if err == nil && s.Literal {
+			err = verbatim(&s, entries[s.Name])
+		}
+		if err != nil {
+			bad = append(bad, servers.Invalid{Name: s.Name, File: file, Err: err})
+			continue
+		}
+		out = append(out, s)
 	}
-	return cfg.Servers, append(bad, cfg.Invalid...), nil
+	return out, append(bad, cfg.Invalid...), nil
 }
 
-// addState lets a server write the folder of its package's state. It stays in the strict sandbox:
-// who wants it in another one configures it himself.
-func addState(entry map[string]any, state string) error {
-	box, ok := entry["sandbox"].(map[string]any)
-	if !ok {
-		if entry["sandbox"] != nil {
-			return errors.New("its sandbox is not an object")
-		}
-		box = map[string]any{}
+// bound keeps a server that is started in the strict sandbox, where it can write the folder of its
+// package's state: who wants it in another sandbox configures it himself.
+func bound(s *servers.Server, state string) error {
+	if s.Transport != servers.Stdio {
+		return nil
 	}
-	if box["profile"] != nil {
+	var box servers.Sandbox
+	if s.Sandbox != nil {
+		box = *s.Sandbox
+	}
+	if box.Profile != "" {
 		return errors.New("its sandbox has a profile, which a package cannot choose")
 	}
-	write, _ := box["write"].([]any)
-	box = maps.Clone(box)
-	box["write"] = append(slices.Clone(write), state)
-	entry["sandbox"] = box
+	box.Write = append(slices.Clone(box.Write), state)
+	if s.Sandbox = &box; s.SandboxProfile() != servers.SandboxServer {
+		return fmt.Errorf("it would not run in the profile %s", servers.SandboxServer)
+	}
+	return nil
+}
+
+// verbatim undoes what the reader of entries has taken for another client's variables.
+func verbatim(s *servers.Server, entry json.RawMessage) error {
+	var e struct {
+		Command string            `json:"command"`
+		URL     string            `json:"url"`
+		Args    []string          `json:"args"`
+		Env     map[string]string `json:"env"`
+		Headers map[string]string `json:"headers"`
+		Dir     string            `json:"cwd"`
+	}
+	if err := json.Unmarshal(entry, &e); err != nil {
+		return err
+	}
+	s.Command, s.URL, s.Args, s.Env, s.Headers, s.Dir = e.Command, e.URL, e.Args, e.Env, e.Headers, e.Dir
 	return nil
 }
 
@@ -176,23 +210,8 @@ func (p *packages) mayStart(s servers.Server) (servers.Places, error) {
 	if err := of.e.Verify(); err != nil {
 		return servers.Places{}, err
 	}
-	return manage.PlacesOf(s), nil
-}
-
-// deny has hooks deny every call, because those of a package cannot run.
-func (p *packages) deny(name string, err error) {
-	p.mu.Lock()
-	p.denied[name] = fmt.Errorf("the hooks of the package %s: %w", name, err)
-	p.mu.Unlock()
-	p.changed()
-}
-
-// allow ends that.
-func (p *packages) allow(name string) {
-	p.mu.Lock()
-	delete(p.denied, name)
-	p.mu.Unlock()
-	p.changed()
+	// Literally: a server could have put a link where its next start would follow it.
+	return manage.PlacesOf(s).Named(), nil
 }
 
 // bringTo says who takes over the servers of packages; before any is loaded.
@@ -221,11 +240,6 @@ func (p *packages) list() (out []*agentPackage) {
 func (p *packages) hooks() (out hooks.Found) {
 	for _, of := range p.list() {
 		out.Hooks = append(out.Hooks, hooksIn(of.real, of.parts)...)
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, name := range slices.Sorted(maps.Keys(p.denied)) {
-		out.Err = errors.Join(out.Err, p.denied[name])
 	}
 	return out
 }

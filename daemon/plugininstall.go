@@ -292,6 +292,11 @@ func (t *thirdParty) Install(ctx context.Context, source string, editable bool, 
 	if err != nil {
 		return err
 	}
+	if of := t.c.packages.get(e.Name); of != nil && was.Digest != e.Digest { // other files are not allowed what those were
+		if err := t.c.st.permits.Forget(of.real); err != nil {
+			return err
+		}
+	}
 	if err := t.replace(context.WithoutCancel(ctx), e); err != nil {
 		if missing == nil {
 			return fmt.Errorf("%s %s is installed, and does not start: %w; %s", e.Name, e.Version, err, wayBack(was))

@@ -69,7 +69,7 @@ func testPackage(p *installed.Package, report func(conform.Result)) {
 	for _, name := range p.Parts.Skills {
 		report(conform.Result{Check: "skill " + name})
 	}
-	_, bad, err := packageServers(p.Parts.Name, p.Parts, "${PLUGIN_ROOT}", "${PLUGIN_DATA}")
+	_, bad, err := packageServers(p.Parts.Name, p.Parts, rootShown, dataShown)
 	if err != nil {
 		report(conform.Result{Check: "servers", Err: err})
 	}

@@ -71,20 +71,17 @@ func (g *Flags) WithSkills(dir string, f func(SkillsHere) error) error {
 	})
 }
 
-// installedSkills are the folders of skills of the installed packages that are switched on. One
-// that cannot be read has none: yaya plugin list says why.
+// installedSkills are the folders of skills of the installed packages that are switched on.
 func installedSkills(p Paths, settings *config.Store) (out []string) {
-	p.eachPackage(settings, func(e installed.Entry, parts *agentpackage.Package, err error) {
-		if err == nil {
-			out = append(out, skillFolders(e.Folder(), parts)...)
-		}
+	p.eachPackage(settings, func(e installed.Entry, parts *agentpackage.Package) {
+		out = append(out, skillFolders(e.Folder(), parts)...)
 	})
 	return out
 }
 
-// eachPackage visits the installed packages for agents that are switched on, without a daemon. It
-// visits those with hooks that cannot be read as well, with the error.
-func (p Paths) eachPackage(settings *config.Store, visit func(installed.Entry, *agentpackage.Package, error)) {
+// eachPackage visits the installed packages for agents that are switched on, without a daemon. Those
+// that cannot be read are left out: yaya plugin list says why.
+func (p Paths) eachPackage(settings *config.Store, visit func(installed.Entry, *agentpackage.Package)) {
 	data, err := os.OpenRoot(p.Data)
 	if err != nil {
 		return // there are none
@@ -95,8 +92,8 @@ func (p Paths) eachPackage(settings *config.Store, visit func(installed.Entry, *
 		if !switchedOn(settings, e.Name) {
 			continue
 		}
-		if _, parts, err := e.Describe(); parts != nil || err != nil && e.Hooks {
-			visit(e, parts, err)
+		if _, parts, err := e.Describe(); parts != nil && err == nil {
+			visit(e, parts)
 		}
 	}
 }

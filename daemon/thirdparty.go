@@ -64,9 +64,6 @@ func (t *thirdParty) loadIf(ctx context.Context, wanted func(plugin.Plugin) bool
 		}
 		if err != nil {
 			p = broken{e, err}
-			if e.Hooks && t.switchedOn(e.Name) {
-				t.c.packages.deny(e.Name, err)
-			}
 		}
 		if !wanted(p) {
 			delete(t.edited, e.Name)
@@ -111,7 +108,9 @@ func (t *thirdParty) plugin(e installed.Entry) (plugin.Plugin, error) {
 	}
 	if parts != nil {
 		t.watch(e)
-		return &agentPackage{all: t.c.packages, e: e, m: d.Manifest(), parts: parts}, nil
+		m := d.Manifest()
+		m.Guards = guards(parts.Hooks)
+		return &agentPackage{all: t.c.packages, e: e, m: m, parts: parts}, nil
 	}
 	if t.current[e.Name] == nil {
 		t.current[e.Name] = new(remote.Current)
@@ -139,8 +138,6 @@ func (t *thirdParty) watch(e installed.Entry) {
 }
 
 // switchedOn reports whether the settings let a plugin run.
-func (t *thirdParty) switchedOn(name string) bool { return switchedOn(t.c.st.at.settings, name) }
-
 func switchedOn(settings *config.Store, name string) bool {
 	v, _, ok := settings.Get("plugin." + config.Namespace(name) + ".enabled")
 	return !ok || string(v) != "false"
@@ -148,21 +145,11 @@ func switchedOn(settings *config.Store, name string) bool {
 
 // replace loads a plugin in the place of the one of its name.
 func (t *thirdParty) replace(ctx context.Context, e installed.Entry) error {
-	if e.Hooks && t.switchedOn(e.Name) { // no call passes between the old hooks and the new ones
-		t.c.packages.deny(e.Name, errors.New("they are being loaded"))
-	}
 	p, err := t.plugin(e)
-	if err == nil {
-		err = t.c.kernel.Plugins.Replace(ctx, p)
-	}
 	if err != nil {
-		if e.Hooks && t.switchedOn(e.Name) {
-			t.c.packages.deny(e.Name, err)
-		}
 		return err
 	}
-	t.c.packages.allow(e.Name)
-	return nil
+	return t.c.kernel.Plugins.Replace(ctx, p)
 }
 
 // Reload implements [admin.Installer].
@@ -189,7 +176,10 @@ func (t *thirdParty) Uninstall(_ context.Context, name string, purge bool) error
 	delete(t.edited, name)
 	of := t.c.packages.get(name)
 	err := t.c.kernel.Plugins.Forget(name)
-	t.c.packages.allow(name)
+	if purge {
+		_, unset := t.c.st.at.settings.Unset("plugin." + config.Namespace(name) + ".enabled")
+		err = errors.Join(err, unset)
+	}
 	if of != nil { // another package of that name is not allowed what this one was
 		err = errors.Join(err, t.c.st.permits.Forget(of.real))
 	}

@@ -1,6 +1,7 @@
 package agentpackage
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,11 @@ import (
 	"github.com/yaya-ai/yaya/internal/agentskill"
 	"github.com/yaya-ai/yaya/internal/hookconf"
 )
+
+// maxPlaces bounds the paths that a member of a manifest names.
+const maxPlaces = 64
+
+var errNoHooks = errors.New("a file of hooks needs them")
 
 // client reads a plugin of Claude Code or Codex. Both have the same parts at the same places, and
 // members of the manifest that name more places.
@@ -68,6 +74,10 @@ func (r *reader) places(v any, usual string) (out []string) {
 			}
 		}
 	}
+	if len(more) > maxPlaces {
+		r.fault("more than %d paths in a member of the manifest", maxPlaces)
+		more = more[:maxPlaces]
+	}
 	for _, name := range more {
 		at := path.Clean(name)
 		if !filepath.IsLocal(filepath.FromSlash(at)) {
@@ -114,13 +124,39 @@ func clientServer(entry map[string]any) (Server, error) {
 	case strings.Contains(string(raw), "${user_config."):
 		return Server{}, errors.New("it asks for settings (userConfig), which yaya does not do: configure the server yourself (yaya mcp add)")
 	}
+	for _, key := range []string{"command", "cmd", "cwd"} {
+		if at, ok := entry[key].(string); ok && !inside(at, key == "cwd") {
+			return Server{}, fmt.Errorf("its %s %.200q leads out of the package", key, at)
+		}
+	}
 	return Server{entry: entry}, nil
+}
+
+// inside reports whether a path of another client's entry stays in the folder that it begins in.
+// An absolute one, and the name of a program, begin in none.
+func inside(at string, folder bool) bool {
+	for _, name := range []string{"CLAUDE_" + rootName, rootName, "CLAUDE_" + dataName, dataName} {
+		if rest, ok := strings.CutPrefix(at, "${"+name+"}"); ok {
+			return rest == "" || strings.HasPrefix(rest, "/") && local(rest[1:])
+		}
+	}
+	if path.IsAbs(at) || !folder && !strings.Contains(at, "/") {
+		return true
+	}
+	return local(at)
 }
 
 // hooksOf reads the hooks of hooks/hooks.json, of the files that the manifest names, and of the
 // manifest itself, all in the form of Claude Code.
 func (r *reader) hooksOf(v any, manifest string) error {
 	take := func(data []byte, name string) error {
+		var has struct {
+			Hooks map[string]json.RawMessage `json:"hooks"`
+			Off   bool                       `json:"disableAllHooks"`
+		}
+		if err := json.Unmarshal(data, &has); err != nil || has.Hooks == nil || has.Off {
+			return fmt.Errorf(`%s: it has no "hooks", or switches them off (%w)`, name, cmp.Or(err, errNoHooks))
+		}
 		hooks, ignored, err := hookconf.ParseClaude(data, name)
 		for _, what := range ignored {
 			r.note("hook that yaya does not run: %.200s", what)
@@ -128,7 +164,20 @@ func (r *reader) hooksOf(v any, manifest string) error {
 		r.out.Hooks = append(r.out.Hooks, hooks...)
 		return err
 	}
-	for _, file := range r.places(v, "hooks/hooks.json") {
+	switch v.(type) {
+	case nil, string, []any, map[string]any:
+	default:
+		return errors.New("hooks: neither a file nor hooks")
+	}
+	if all, ok := v.([]any); ok && slices.ContainsFunc(all, func(x any) bool { _, ok := x.(string); return !ok }) {
+		return errors.New("hooks: not a list of files")
+	}
+	faults := len(r.out.Faults)
+	files := r.places(v, "hooks/hooks.json")
+	if len(r.out.Faults) > faults {
+		return fmt.Errorf("hooks: %s", r.out.Faults[faults])
+	}
+	for _, file := range files {
 		data, ok := r.files[file]
 		if !ok {
 			return fmt.Errorf("hooks: there is no file %.200q", file)

@@ -169,9 +169,7 @@ func (r *reader) identify(name, version, description string) error {
 	if is[0] >= '0' && is[0] <= '9' {
 		is = "p-" + is
 	}
-	if len(is) > 64 {
-		return fmt.Errorf("its name %.80q is too long: 64 characters at most", name)
-	}
+	is = strings.TrimRight(is[:min(len(is), 64)], "-")
 	if is != name {
 		r.note("in yaya its name is %s, since %.80q is not a name of a plugin", is, name)
 	}

@@ -221,6 +221,11 @@ func TestHooksRefuse(t *testing.T) {
 		"not JSON":        {".claude-plugin/plugin.json": `{"name":"a"}`, "hooks/hooks.json": `{`},
 		"another type":    {".claude-plugin/plugin.json": `{"name":"a"}`, "hooks/hooks.json": `{"hooks":{"PreToolUse":[{"hooks":[{"type":"prompt"}]}]}}`},
 		"not there":       {".claude-plugin/plugin.json": `{"name":"a","hooks":"./h.json"}`},
+		"a list of hooks": {".claude-plugin/plugin.json": `{"name":"a","hooks":[{"PreToolUse":[]}]}`},
+		"a number":        {".claude-plugin/plugin.json": `{"name":"a","hooks":5}`},
+		"outside":         {".claude-plugin/plugin.json": `{"name":"a","hooks":"../h.json"}`},
+		"without hooks":   {".claude-plugin/plugin.json": `{"name":"a"}`, "hooks/hooks.json": `{"PreToolUse":[]}`},
+		"switched off":    {".claude-plugin/plugin.json": `{"name":"a"}`, "hooks/hooks.json": `{"disableAllHooks":true,"hooks":{}}`},
 		"yaya's":          {"plugin.json": `{` + schemaPart + `,"name":"a"}`, "com.yaya.agent/hooks.toml": "[[hooks]]\n"},
 		"beside portable": {"plugin.json": `{` + schemaPart + `,"name":"a"}`, ".claude-plugin/plugin.json": `{"name":"a"}`, "hooks/hooks.json": `{`},
 	} {
@@ -255,4 +260,19 @@ func FuzzRead(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Paths of other clients' entries that lead out of the package are refused.
+func TestClientPaths(t *testing.T) {
+	for at, want := range map[string]bool{
+		"": true, "./x": true, "sub/x": true, "${CLAUDE_PLUGIN_ROOT}": true, "${PLUGIN_DATA}/x": true, "/usr/bin/x": true,
+		"../x": false, "./../x": false, "a/../../x": false, "${CLAUDE_PLUGIN_ROOT}/../x": false, "${PLUGIN_DATA}x": false,
+	} {
+		if got := inside(at, true); got != want {
+			t.Errorf("inside(%q) = %v, want %v", at, got, want)
+		}
+	}
+	if !inside("node", false) || inside("../node", false) {
+		t.Error("the name of a program is inside, and a path above is not")
+	}
 }

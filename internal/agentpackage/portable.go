@@ -139,6 +139,9 @@ func (r *reader) portableServers() {
 	const file = "mcp.json"
 	data, ok := r.files[file]
 	if !ok {
+		if r.has(file) {
+			r.fault("%s is too large", file)
+		}
 		return
 	}
 	m, err := object(data, file)

@@ -18,7 +18,8 @@ type Scope struct {
 	Workspace string // "" when there is none
 	// Secret returns the value of a secret by its name. Without it, references to secrets are
 	// errors.
-	Secret func(name string) (string, error)
+	Secret  func(name string) (string, error)
+	literal bool // nothing is a variable
 	// Missed is called for each reference without a value. Optional.
 	Missed func(error)
 }

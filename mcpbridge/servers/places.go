@@ -36,6 +36,7 @@ type Places struct {
 // [Server.Reads] lists them; a server of the user's own also reads its [Server.Script].
 func (s Server) Places(sc Scope) Places {
 	out := Places{home: sc.Home}
+	sc.literal = s.Literal
 	if s.SandboxProfile() != SandboxServer {
 		return out
 	}
@@ -149,6 +150,9 @@ func (sc Scope) path(name string) string {
 // replaced returns a part of a path with variables replaced, "" if one has no value. It rejects
 // secrets, since paths are shown.
 func (sc Scope) replaced(name string) string {
+	if sc.literal {
+		return name
+	}
 	path := variable().ReplaceAllStringFunc(name, func(ref string) string {
 		if !isSecretRef(ref) {
 			if v, err := sc.resolve(ref[2 : len(ref)-1]); err == nil {

@@ -82,7 +82,6 @@ type contents struct {
 	description *bytes.Buffer // the plugin.toml; nil without one
 	names       []string      // without one: all files, and those that describe parts of a package
 	parts       map[string]*bytes.Buffer
-	large       string // a file that would describe a part, and is too large
 }
 
 // read reads the files of a folder. Its digest is that of their names, contents, and whether they
@@ -114,8 +113,7 @@ func read(root *os.Root, skip bool) (c contents, err error) {
 				break
 			}
 			if f.size > maxPart || parts+f.size > maxParts {
-				c.large = f.name
-				break
+				break // whoever needs it says that it is not there
 			}
 			parts += f.size
 			part := new(bytes.Buffer)
@@ -161,8 +159,6 @@ func (c contents) describeParts(folder string) (d remote.Description, _ *agentpa
 	switch {
 	case !agentpackage.Is(func(name string) bool { return slices.Contains(c.names, name) }):
 		return d, nil, fmt.Errorf("%s is not a plugin: it has no file %s, and is not a package for agents either (%s)", folder, remote.DescriptionFile, strings.Join(agentpackage.Manifests, ", "))
-	case c.large != "":
-		return d, nil, fmt.Errorf("%s: %s has more than %d KiB, or the descriptions together more than %d MiB", folder, c.large, maxPart>>10, maxParts>>20)
 	}
 	files := map[string][]byte{}
 	for name, part := range c.parts {

@@ -107,9 +107,6 @@ func (p *Package) read(skip bool) error {
 	return nil
 }
 
-// hooks reports whether the package has hooks.
-func (p *Package) hooks() bool { return p.Parts != nil && len(p.Parts.Hooks) > 0 }
-
 // Local reports whether the package is a folder on this machine, which alone can be editable.
 func (p *Package) Local() bool { return p.remove == nil }
 

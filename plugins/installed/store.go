@@ -33,7 +33,6 @@ type Entry struct {
 	// built; else "".
 	Agreed    string    `json:"agreed,omitempty"`
 	Editable  bool      `json:"editable,omitempty"`
-	Hooks     bool      `json:"hooks,omitempty"` // it is a package for agents that has some
 	Installed time.Time `json:"installed"`
 
 	folder string
@@ -185,7 +184,7 @@ func (e Entry) Present() (remote.Description, *agentpackage.Package, error) {
 // Install keeps a package whose digest the user has agreed to, in the place of the plugin of
 // its name, if there is one. An editable one stays where it is.
 func (s *Store) Install(p *Package, editable bool, digest string) (Entry, error) {
-	e := Entry{Name: p.Description.Name, Version: p.Description.Version, Source: p.Source, Resolved: p.Resolved, Agreed: p.built, Editable: editable, Hooks: p.hooks(), Installed: time.Now().UTC(), folder: p.Folder}
+	e := Entry{Name: p.Description.Name, Version: p.Description.Version, Source: p.Source, Resolved: p.Resolved, Agreed: p.built, Editable: editable, Installed: time.Now().UTC(), folder: p.Folder}
 	if digest != cmp.Or(p.built, p.Digest) {
 		return e, fmt.Errorf("the files of %s have changed since they were shown: their digest is %s, and %s was agreed to", p.Source, cmp.Or(p.built, p.Digest), digest)
 	}
@@ -285,11 +284,10 @@ func (s *Store) Accept(name, digest string) (Entry, error) {
 		return e, err
 	}
 	e.Digest, e.Agreed = digest, ""
-	d, parts, err := e.Describe()
+	d, _, err := e.Describe()
 	if err != nil {
 		return e, err
 	}
-	e.Hooks = parts != nil && len(parts.Hooks) > 0
 	if d.Name != e.Name || d.Version != e.Version {
 		return e, fmt.Errorf("plugin %s: its files now say that it is %s %s: install it again", name, d.Name, d.Version)
 	}
