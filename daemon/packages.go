@@ -127,7 +127,7 @@ func (p *agentPackage) OnUnload(ctx context.Context, _ plugin.Context) error {
 // packageServers turns the servers of a package into those of a folder.
 func packageServers(name string, parts *agentpackage.Package, folder, state string) (out []servers.Server, bad []servers.Invalid, _ error) {
 	file := filepath.Join(folder, "mcp.json")
-	entries, literal := map[string]json.RawMessage{}, map[string]bool{}
+	entries := map[string]json.RawMessage{}
 	for _, s := range parts.Servers {
 		is := name + "-" + s.Name
 		if s.Name == name {
@@ -138,23 +138,23 @@ func packageServers(name string, parts *agentpackage.Package, folder, state stri
 			bad = append(bad, servers.Invalid{Name: is, File: file, Err: err})
 			continue
 		}
-		entries[is], literal[is] = entry, s.Literal()
+		entries[is] = entry
 	}
 	doc, err := json.Marshal(map[string]any{"mcpServers": entries})
 	if err != nil {
 		return nil, nil, err
 	}
-	cfg, err := servers.ParseProject(file, doc)
+	format := servers.FormatClaudeCode // Codex has the same
+	if parts.Format == agentpackage.AgentPlugins {
+		format = servers.FormatAgentPlugins
+	}
+	cfg, err := servers.ParsePackage(file, doc, format)
 	if err != nil {
 		return nil, nil, err
 	}
 	for _, s := range cfg.Servers {
-		s.Package, s.OwnParts, s.Literal = name, []string{folder, state}, literal[s.Name]
-		err := bound(&s, state)
-		if err == nil && s.Literal {
-			err = verbatim(&s, entries[s.Name])
-		}
-		if err != nil {
+		s.Package, s.OwnParts = name, []string{folder, state}
+		if err := bound(&s, state); err != nil {
 			bad = append(bad, servers.Invalid{Name: s.Name, File: file, Err: err})
 			continue
 		}
@@ -180,23 +180,6 @@ func bound(s *servers.Server, state string) error {
 	if s.Sandbox = &box; s.SandboxProfile() != servers.SandboxServer {
 		return fmt.Errorf("it would not run in the profile %s", servers.SandboxServer)
 	}
-	return nil
-}
-
-// verbatim undoes what the reader of entries has taken for another client's variables.
-func verbatim(s *servers.Server, entry json.RawMessage) error {
-	var e struct {
-		Command string            `json:"command"`
-		URL     string            `json:"url"`
-		Args    []string          `json:"args"`
-		Env     map[string]string `json:"env"`
-		Headers map[string]string `json:"headers"`
-		Dir     string            `json:"cwd"`
-	}
-	if err := json.Unmarshal(entry, &e); err != nil {
-		return err
-	}
-	s.Command, s.URL, s.Args, s.Env, s.Headers, s.Dir = e.Command, e.URL, e.Args, e.Env, e.Headers, e.Dir
 	return nil
 }
 

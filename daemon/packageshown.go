@@ -31,7 +31,7 @@ var variable = lazyregexp.New(`\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)`)
 
 // referred are the variables of the user's environment that a server of a package gets.
 func referred(s servers.Server) (out []string) {
-	if s.Literal {
+	if s.Format == servers.FormatAgentPlugins {
 		return nil
 	}
 	texts := slices.Concat([]string{s.Command, s.URL, s.Dir, s.EnvFile}, s.Args, slices.Collect(maps.Values(s.Env)), slices.Collect(maps.Values(s.Headers)))

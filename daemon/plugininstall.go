@@ -292,8 +292,8 @@ func (t *thirdParty) Install(ctx context.Context, source string, editable bool, 
 	if err != nil {
 		return err
 	}
-	if of := t.c.packages.get(e.Name); of != nil && was.Digest != e.Digest { // other files are not allowed what those were
-		if err := t.c.st.permits.Forget(of.real); err != nil {
+	if missing == nil && was.Digest != e.Digest {
+		if err := t.forgetPermits(was); err != nil {
 			return err
 		}
 	}

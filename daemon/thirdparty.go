@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/yaya-ai/yaya/gateway/admin"
+	"github.com/yaya-ai/yaya/internal/sandbox"
 	"github.com/yaya-ai/yaya/kernel/config"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/plugin"
@@ -152,6 +153,11 @@ func (t *thirdParty) replace(ctx context.Context, e installed.Entry) error {
 	return t.c.kernel.Plugins.Replace(ctx, p)
 }
 
+// forgetPermits forgets what the servers of a package were allowed: other files are not allowed that.
+func (t *thirdParty) forgetPermits(e installed.Entry) error {
+	return t.c.st.permits.Forget(sandbox.Real(e.Folder()))
+}
+
 // Reload implements [admin.Installer].
 func (t *thirdParty) Reload(ctx context.Context, name, digest string) error {
 	t.mu.Lock()
@@ -161,7 +167,9 @@ func (t *thirdParty) Reload(ctx context.Context, name, digest string) error {
 		return fmt.Errorf("%w: there is no installed plugin %s", admin.ErrRefused, name)
 	}
 	if err == nil && digest != "" {
-		e, err = t.store.Accept(name, digest)
+		if err = t.forgetPermits(e); err == nil {
+			e, err = t.store.Accept(name, digest)
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", admin.ErrRefused, err)
@@ -174,14 +182,14 @@ func (t *thirdParty) Uninstall(_ context.Context, name string, purge bool) error
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.edited, name)
-	of := t.c.packages.get(name)
+	e, unread := t.store.Get(name)
 	err := t.c.kernel.Plugins.Forget(name)
 	if purge {
 		_, unset := t.c.st.at.settings.Unset("plugin." + config.Namespace(name) + ".enabled")
 		err = errors.Join(err, unset)
 	}
-	if of != nil { // another package of that name is not allowed what this one was
-		err = errors.Join(err, t.c.st.permits.Forget(of.real))
+	if unread == nil {
+		err = errors.Join(err, t.forgetPermits(e))
 	}
 	return errors.Join(err, t.store.Remove(name, purge))
 }

@@ -83,6 +83,7 @@ type Hooks struct {
 
 	epoch   time.Time
 	stale   atomic.Int64 // when the two above have to be read again, since epoch
+	changes atomic.Int64 // how often they were said to have changed
 	reading sync.Mutex   // held while they are
 	files   *Found       // of the user's files, as they are in force; reading guards it
 
@@ -131,12 +132,13 @@ func (h *Hooks) refresh() {
 	if time.Since(h.epoch) < time.Duration(h.stale.Load()) { // somebody else has read them
 		return
 	}
+	stale := h.stale.Load()
 	h.read()
-	h.stale.Store(int64(time.Since(h.epoch) + freshFor))
+	h.stale.CompareAndSwap(stale, int64(time.Since(h.epoch)+freshFor))
 }
 
 // Changed has the hooks looked up again by the next who asks.
-func (h *Hooks) Changed() { h.stale.Store(0) }
+func (h *Hooks) Changed() { h.stale.Store(-h.changes.Add(1)) } // no look that has begun before ends this
 
 // read reads the files. One that became unreadable leaves the last good hooks in force.
 func (h *Hooks) read() {

@@ -472,3 +472,28 @@ func BenchmarkRelay(b *testing.B) {
 type obedient struct{ tool.Tool }
 
 func (obedient) ObeysContext() {}
+
+// A change that comes while hooks are looked up is not lost.
+func TestChangedWhileLooking(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var h *hooks.Hooks
+		looks := 0
+		h = hooks.Start(t.Context(), hooks.Config{
+			User: t.TempDir() + "/hooks.toml", Log: zerolog.Nop(),
+			Open: func(string) (*workspace.Workspace, func()) { return nil, func() {} },
+			More: func() hooks.Found {
+				if looks++; looks == 2 {
+					h.Changed()
+				}
+				return hooks.Found{}
+			},
+		})
+		defer h.Close()
+		h.Changed()
+		for _, want := range []int{2, 3, 3} {
+			if h.State(); looks != want {
+				t.Errorf("%d looks, want %d", looks, want)
+			}
+		}
+	})
+}

@@ -95,12 +95,20 @@ func TestAgentPackage(t *testing.T) {
 		t.Errorf("mcp remove: %d %s, want what to do instead", code, said)
 	}
 
+	b.must("mcp", "allow", "notes", "--host", "example.com")
+	if got := b.must("mcp", "get", "notes"); !strings.Contains(got, "example.com") {
+		t.Errorf("mcp get after mcp allow: %s", got)
+	}
+
 	b.rewrite(filepath.Join(at, "plugin.json"), "1.0.0\",\n  \"desc", "1.1.0\",\n  \"desc")
 	b.rewrite(filepath.Join(at, "mcp.json"), "notes.txt", "notes2.txt")
 	if got := b.must("plugin", "update", "notes", "--yes"); !strings.Contains(got, "NEW SERVER") || !strings.Contains(got, "1.0.0 → 1.1.0") {
 		t.Errorf("plugin update says\n%swant what is new", got)
 	}
 	b.waitState("notes", "ready")
+	if got := b.must("mcp", "get", "notes"); strings.Contains(got, "example.com") {
+		t.Errorf("mcp get after the update: %s, want that other files are not allowed what those were", got)
+	}
 	if got := call("notes__add", "text=two"); !strings.Contains(got, "kept") {
 		t.Errorf("a call after the update: %s", got)
 	}
@@ -185,11 +193,9 @@ func TestEditablePackage(t *testing.T) {
 		t.Errorf("a call while the new hooks cannot be read: %s, want that the old ones deny", got)
 	}
 	b.must("restart")
-	if _, said, code := b.in(b.dir, "run", "hello"); code != 0 {
-		t.Errorf("a turn without a call: %d %s", code, said)
-	}
-	if out, said, _ := b.in(b.dir, "run", `/tool nothing {}`); !strings.Contains(out+said, "nothing") {
-		t.Errorf("a call of no tool: %s%s", out, said)
+	out, said, _ := b.in(b.dir, "run", `/tool read_file {"path":"a"}`)
+	if !strings.Contains(out+said, "plugin notes guards calls of tools, and it is not running") {
+		t.Errorf("a call while no hooks can be read: %s%s, want that it is denied", out, said)
 	}
 	b.rewrite(filepath.Join(at, "com.yaya.agent", "hooks.toml"), "[[hooks", "[[hooks]]")
 	b.must("plugin", "reload", "notes")

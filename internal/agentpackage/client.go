@@ -1,7 +1,6 @@
 package agentpackage
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,8 +15,6 @@ import (
 
 // maxPlaces bounds the paths that a member of a manifest names.
 const maxPlaces = 64
-
-var errNoHooks = errors.New("a file of hooks needs them")
 
 // client reads a plugin of Claude Code or Codex. Both have the same parts at the same places, and
 // members of the manifest that name more places.
@@ -154,8 +151,11 @@ func (r *reader) hooksOf(v any, manifest string) error {
 			Hooks map[string]json.RawMessage `json:"hooks"`
 			Off   bool                       `json:"disableAllHooks"`
 		}
-		if err := json.Unmarshal(data, &has); err != nil || has.Hooks == nil || has.Off {
-			return fmt.Errorf(`%s: it has no "hooks", or switches them off (%w)`, name, cmp.Or(err, errNoHooks))
+		if err := json.Unmarshal(data, &has); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		if has.Hooks == nil || has.Off {
+			return fmt.Errorf(`%s: it has no "hooks", or switches them off`, name)
 		}
 		hooks, ignored, err := hookconf.ParseClaude(data, name)
 		for _, what := range ignored {

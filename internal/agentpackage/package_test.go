@@ -113,7 +113,7 @@ func TestPortable(t *testing.T) {
 
 // Nothing that was put in is looked at again (section 9.2).
 func TestPortableExpandsOnce(t *testing.T) {
-	s := Server{Type: "stdio", Command: "x", Args: []string{rootRef}, literal: true}
+	s := Server{kind: "stdio", command: "x", args: []string{rootRef}, literal: true}
 	raw, err := s.Entry("/"+dataRef, "/d")
 	if err != nil || !strings.Contains(string(raw), `"args":["/${PLUGIN_DATA}"]`) {
 		t.Errorf("%s, %v: the folder's name was expanded", raw, err)
@@ -251,11 +251,11 @@ func FuzzRead(f *testing.F) {
 				if err != nil || json.Unmarshal(raw, &e) != nil {
 					continue // whoever reads the entry says what is wrong with it
 				}
-				if s.Literal() && strings.HasPrefix(s.Command, "./") && !strings.HasPrefix(e.Command, "/p") {
-					t.Fatalf("%s leads out of the package: %s", s.Command, raw)
+				if s.literal && strings.HasPrefix(s.command, "./") && !strings.HasPrefix(e.Command, "/p") {
+					t.Fatalf("%s leads out of the package: %s", s.command, raw)
 				}
-				if s.Literal() && e.Cwd != "" && !strings.HasPrefix(e.Cwd, "/p") && !strings.HasPrefix(e.Cwd, "/d") {
-					t.Fatalf("%s leads out of the package: %s", s.Dir, raw)
+				if s.literal && e.Cwd != "" && !strings.HasPrefix(e.Cwd, "/p") && !strings.HasPrefix(e.Cwd, "/d") {
+					t.Fatalf("%s leads out of the package: %s", s.dir, raw)
 				}
 			}
 		}

@@ -81,7 +81,7 @@ func (r *reader) sandboxes(v any) {
 	mine, _ := all[own].(map[string]any)
 	boxes, _ := mine["sandbox"].(map[string]any)
 	for i := range r.out.Servers {
-		if s := &r.out.Servers[i]; s.Type == "stdio" {
+		if s := &r.out.Servers[i]; s.kind == "stdio" {
 			s.sandbox = boxes[s.Name]
 		}
 	}
@@ -158,7 +158,7 @@ func (r *reader) portableServers() {
 		r.fault(`%s: it needs "$schema" and "mcpServers", and has nothing else`, file)
 		return
 	}
-	r.servers(file, servers, func(entry map[string]any) (Server, error) { return portableServer(entry) })
+	r.servers(file, servers, portableServer)
 }
 
 // members are those of the three kinds of servers, each beside its type.
@@ -175,7 +175,7 @@ func portableServer(entry map[string]any) (s Server, err error) {
 	if !ok {
 		return s, errors.New(`its type is not "stdio", "streamable-http" or "sse"`)
 	}
-	s = Server{Type: kind, literal: true}
+	s = Server{kind: kind, literal: true}
 	for _, key := range slices.Sorted(maps.Keys(entry)) {
 		v := entry[key]
 		switch {
@@ -186,24 +186,24 @@ func portableServer(entry map[string]any) (s Server, err error) {
 		}
 		switch key {
 		case "command":
-			s.Command, err = text(v)
+			s.command, err = text(v)
 		case "args":
-			s.Args, err = list(v)
+			s.args, err = list(v)
 		case "env":
-			s.Env, err = table(v)
+			s.env, err = table(v)
 		case "cwd":
-			s.Dir, err = text(v)
+			s.dir, err = text(v)
 		case "url":
-			s.URL, err = text(v)
+			s.url, err = text(v)
 		case "headers":
-			s.Headers, err = table(v)
+			s.headers, err = table(v)
 		}
 		if err != nil {
 			return s, fmt.Errorf("%s: %w", key, err)
 		}
 	}
 	if kind == "streamable-http" {
-		s.Type = "http"
+		s.kind = "http"
 	}
 	if kind == "stdio" {
 		return s, s.checkProgram()
@@ -213,26 +213,26 @@ func portableServer(entry map[string]any) (s Server, err error) {
 
 // checkProgram checks the paths of a server that is started (section 7.2.1).
 func (s Server) checkProgram() error {
-	switch cut, relative := strings.CutPrefix(s.Command, "./"); {
+	switch cut, relative := strings.CutPrefix(s.command, "./"); {
 	case relative && !local(cut):
-		return fmt.Errorf("its command %.200q leads out of the package", s.Command)
-	case s.Command == "", !relative && strings.ContainsAny(s.Command, `/\ `):
-		return fmt.Errorf("its command %.200q is neither the name of a program nor a path that begins with ./", s.Command)
+		return fmt.Errorf("its command %.200q leads out of the package", s.command)
+	case s.command == "", !relative && strings.ContainsAny(s.command, `/\ `):
+		return fmt.Errorf("its command %.200q is neither the name of a program nor a path that begins with ./", s.command)
 	}
 	for _, name := range reserved {
-		if _, has := s.Env[name]; has {
+		if _, has := s.env[name]; has {
 			return fmt.Errorf("its env has %s, which yaya sets", name)
 		}
 	}
-	if s.Dir == "" || s.Dir == rootRef || s.Dir == dataRef {
+	if s.dir == "" || s.dir == rootRef || s.dir == dataRef {
 		return nil
 	}
 	for _, from := range []string{"./", rootRef + "/", dataRef + "/"} {
-		if cut, ok := strings.CutPrefix(s.Dir, from); ok && local(cut) {
+		if cut, ok := strings.CutPrefix(s.dir, from); ok && local(cut) {
 			return nil
 		}
 	}
-	return fmt.Errorf("its cwd %.200q does not begin with ./, %s or %s, or leads out of there", s.Dir, rootRef, dataRef)
+	return fmt.Errorf("its cwd %.200q does not begin with ./, %s or %s, or leads out of there", s.dir, rootRef, dataRef)
 }
 
 // local reports whether a path stays where it begins.
@@ -240,17 +240,17 @@ func local(p string) bool { return p == "" || filepath.IsLocal(filepath.FromSlas
 
 // checkRemote checks the address of a server (section 7.2.1).
 func (s Server) checkRemote() error {
-	u, err := url.Parse(s.URL)
+	u, err := url.Parse(s.url)
 	switch {
 	case err != nil || u.Host == "":
-		return fmt.Errorf("its url %.200q is not an address", s.URL)
-	case u.User != nil || u.Fragment != "" || strings.Contains(s.URL, "#"):
+		return fmt.Errorf("its url %.200q is not an address", s.url)
+	case u.User != nil || u.Fragment != "" || strings.Contains(s.url, "#"):
 		return errors.New("its url has a user or a fragment")
 	case u.Scheme == "http" && !loopback(u.Hostname()), u.Scheme != "http" && u.Scheme != "https":
-		return fmt.Errorf("its url %.200q is not https, and not on this machine", s.URL)
+		return fmt.Errorf("its url %.200q is not https, and not on this machine", s.url)
 	}
 	seen := map[string]bool{}
-	for name, value := range s.Headers {
+	for name, value := range s.headers {
 		key := strings.ToLower(name)
 		if !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(value) || seen[key] {
 			return fmt.Errorf("its header %.80q is not one, or is there twice", name)

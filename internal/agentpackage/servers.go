@@ -27,18 +27,16 @@ func Variables(root, data string) map[string]string {
 // Server is an MCP server of a package.
 type Server struct {
 	Name string
-	// These are set for a server of Agent Plugins. Type is stdio, http or sse.
-	Type, Command, Dir, URL string
-	Args                    []string
-	Env, Headers            map[string]string
+
+	literal bool // it is one of Agent Plugins: nothing but the two variables is replaced
+	// These are set for such a server. kind is stdio, http or sse.
+	kind, command, dir, url string
+	args                    []string
+	env, headers            map[string]string
 	sandbox                 any
 
-	literal bool           // nothing but the two variables is replaced
-	entry   map[string]any // of another client, as it is
+	entry map[string]any // of another client, as it is
 }
-
-// Literal reports whether text such as ${NAME} means itself in the server's entry.
-func (s Server) Literal() bool { return s.literal }
 
 // servers takes over the servers of a file that can be used.
 func (r *reader) servers(file string, all map[string]any, read func(map[string]any) (Server, error)) {
@@ -74,23 +72,23 @@ func (s Server) Entry(root, data string) (json.RawMessage, error) {
 	}
 	// One pass: nothing that is put in is looked at again.
 	expand := strings.NewReplacer(rootRef, root, dataRef, data).Replace
-	out := map[string]any{"type": s.Type}
-	if s.Type != "stdio" {
-		out["url"], out["headers"] = s.URL, s.Headers
+	out := map[string]any{"type": s.kind}
+	if s.kind != "stdio" {
+		out["url"], out["headers"] = s.url, s.headers
 		return json.Marshal(out)
 	}
 	env := maps.Clone(variables)
-	for key, v := range s.Env {
+	for key, v := range s.env {
 		env[key] = expand(v)
 	}
-	args := make([]string, len(s.Args))
-	for i, arg := range s.Args {
+	args := make([]string, len(s.args))
+	for i, arg := range s.args {
 		args[i] = expand(arg)
 	}
-	out["command"], out["args"], out["env"] = under(s.Command, root), args, env
+	out["command"], out["args"], out["env"] = under(s.command, root), args, env
 	out["cwd"] = root
-	if s.Dir != "" {
-		out["cwd"] = under(expand(s.Dir), root)
+	if s.dir != "" {
+		out["cwd"] = under(expand(s.dir), root)
 	}
 	if s.sandbox != nil {
 		out["sandbox"] = s.sandbox

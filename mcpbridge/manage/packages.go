@@ -3,7 +3,6 @@ package manage
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"slices"
 
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
@@ -18,21 +17,18 @@ func (s *Manager) Bring(ctx context.Context, pack string, now []servers.Server) 
 	var start []servers.Server
 	s.mu.Lock()
 	for name, x := range s.list {
-		if x.Package == pack && !slices.ContainsFunc(now, func(y servers.Server) bool { return y.Name == name }) {
+		if x.Package == pack {
 			stop = append(stop, name)
 			delete(s.list, name)
 		}
 	}
 	for _, x := range now {
-		was, known := s.list[x.Name]
-		switch {
-		case known && was.Package != pack || slices.ContainsFunc(s.bad, func(i servers.Invalid) bool { return i.Name == x.Name }):
+		if _, taken := s.list[x.Name]; taken || slices.ContainsFunc(s.bad, func(i servers.Invalid) bool { return i.Name == x.Name }) {
 			notes = append(notes, fmt.Sprintf("server %q of the package %s is left out: there is another one of that name", x.Name, pack))
 			continue
-		case !known || !reflect.DeepEqual(was, x):
-			start = append(start, x)
 		}
 		s.list[x.Name] = x
+		start = append(start, x)
 	}
 	s.mu.Unlock()
 	if s.cfg.Bridge == nil || !s.cfg.Bridge.Loaded() { // nothing runs

@@ -19,6 +19,8 @@ type dialect struct {
 	// noneIsNone says that an empty list of allowed tools allows none; elsewhere it
 	// allows all.
 	noneIsNone bool
+	// literal says that nothing is a variable.
+	literal bool
 	// filters says that members next to the servers allow and exclude them by name.
 	filters bool
 }
@@ -49,6 +51,7 @@ var dialects = map[Format]dialect{
 	FormatKimi:          {client: "Kimi Code", top: mcpServers, unit: time.Millisecond, noneIsNone: true},
 	FormatCopilotCLI:    {client: "Copilot CLI", top: mcpServers, unit: time.Millisecond, dollar: true, noneIsNone: true},
 	FormatWarp:          {client: "Warp", top: mcpServers, unit: time.Millisecond},
+	FormatAgentPlugins:  {client: "Agent Plugins", top: mcpServers, unit: time.Millisecond, literal: true},
 	FormatContinue:      {client: "Continue", top: mcpServers, unit: time.Millisecond, variables: fromContinue},
 }
 

@@ -31,7 +31,7 @@ var variable = lazyregexp.New(`\$\{([^}]*)\}`)
 // as it does there. An unset secret is always an error. Variables of yaya itself (YAYA_…) never
 // expand.
 func (s Server) Expand(sc Scope) (Server, []string, error) {
-	if s.Literal {
+	if dialects[s.Format].literal {
 		s.Sandbox = expandSandbox(s.Sandbox, func(in string) string { return in }, sc.Home)
 		return s, nil, s.check()
 	}

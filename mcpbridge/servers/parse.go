@@ -56,6 +56,10 @@ const (
 	FormatContinue      Format = "continue"
 )
 
+// FormatAgentPlugins is the format of a package (https://agent-plugins.org): nothing in it is a
+// variable. No client has a file of it, so it is not one of [Formats].
+const FormatAgentPlugins Format = "agent-plugins"
+
 // Formats lists the supported formats.
 var Formats = []Format{
 	FormatYaya, FormatClaudeDesktop, FormatClaudeCode, FormatVSCode, FormatCursor,
@@ -146,6 +150,16 @@ func Parse(file string, data []byte, format Format) (Config, error) {
 // own file.
 func ParseProject(file string, data []byte) (Config, error) {
 	return parse(file, data, FormatClaudeCode, true)
+}
+
+// ParsePackage reads the servers of a package, as [ParseProject] reads those of a project. The
+// format is [FormatAgentPlugins] or that of another client.
+func ParsePackage(file string, data []byte, format Format) (Config, error) {
+	doc, err := Decode(file, data)
+	if err != nil {
+		return Config{}, err
+	}
+	return parseDoc(file, doc, format, true)
 }
 
 func parse(file string, data []byte, format Format, project bool) (Config, error) {

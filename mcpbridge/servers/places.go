@@ -36,7 +36,7 @@ type Places struct {
 // [Server.Reads] lists them; a server of the user's own also reads its [Server.Script].
 func (s Server) Places(sc Scope) Places {
 	out := Places{home: sc.Home}
-	sc.literal = s.Literal
+	sc.literal = dialects[s.Format].literal
 	if s.SandboxProfile() != SandboxServer {
 		return out
 	}

@@ -112,11 +112,9 @@ type Server struct {
 	Project bool `json:"-"`
 	// Package is the installed package that brings the server, which is one of a project then: the
 	// package's folder is the project. OwnParts are the folders of the package, within yaya's own,
-	// that the server may see, without links in their paths. Literal says that nothing that looks
-	// like a variable is one.
+	// that the server may see, without links in their paths.
 	Package  string   `json:"-"`
 	OwnParts []string `json:"-"`
-	Literal  bool     `json:"-"`
 	// Roots are the folders that the server gets if it asks for roots and no client answers;
 	// paths or file URIs.
 	Roots       []string `json:"roots,omitempty"`

@@ -22,7 +22,7 @@ var (
 // reference that yaya cannot resolve is an error of the entry, since it would reach the server
 // as plain text.
 func (e *entry) canonical(key, s string) string {
-	if !strings.ContainsAny(s, "${`\\") {
+	if dialects[e.format].literal || !strings.ContainsAny(s, "${`\\") {
 		return s
 	}
 	if e.format == FormatYaya {

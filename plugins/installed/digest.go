@@ -156,8 +156,7 @@ func (c contents) describe(folder string) (remote.Description, *agentpackage.Pac
 
 // describeParts describes a package for agents, as a plugin that has no program.
 func (c contents) describeParts(folder string) (d remote.Description, _ *agentpackage.Package, err error) {
-	switch {
-	case !agentpackage.Is(func(name string) bool { return slices.Contains(c.names, name) }):
+	if !agentpackage.Is(func(name string) bool { return slices.Contains(c.names, name) }) {
 		return d, nil, fmt.Errorf("%s is not a plugin: it has no file %s, and is not a package for agents either (%s)", folder, remote.DescriptionFile, strings.Join(agentpackage.Manifests, ", "))
 	}
 	files := map[string][]byte{}
