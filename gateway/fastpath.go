@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"crypto/tls"
 	"net"
 	"net/http"
 	"strings"
@@ -12,8 +13,13 @@ import (
 
 // fastPath returns the listener that serves the simple requests of MCP clients, and leaves the other
 // connections to net/http. Those of an adopted listener have been served before.
-func (s *Server) fastPath(l net.Listener, adopted bool) *fastpath.Listener {
+func (s *Server) fastPath(l net.Listener, secure, adopted bool) *fastpath.Listener {
+	var with *tls.Config
+	if secure {
+		with = s.tls
+	}
 	return fastpath.Listen(l, fastpath.Config{
+		TLS:         with,
 		Handler:     s.http.Handler,
 		Takes:       func(path string) bool { return path == "/mcp" || strings.HasPrefix(path, "/mcp/") },
 		Admit:       s.admit,

@@ -16,15 +16,21 @@ import (
 // A server that stops ends the connections of the fast path at once, even if net/http waits
 // for a request of its own.
 func TestStopEndsBothPaths(t *testing.T) {
-	for name, slow := range map[string]bool{"fast path": false, "slow path": true} {
+	for name, c := range map[string]struct{ slow, secure bool }{
+		"fast path": {}, "slow path": {slow: true}, "fast path, TLS": {secure: true}, "slow path, TLS": {slow: true, secure: true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			held, hold := make(chan struct{}), make(chan struct{})
-			cfg := Config{Listen: "127.0.0.1:0", SlowPath: slow, DrainTimeout: 20 * time.Second, MCP: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			cfg := Config{Listen: "127.0.0.1:0", SlowPath: c.slow, DrainTimeout: 20 * time.Second, MCP: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 				if r.Method == http.MethodPut {
 					close(held)
 					<-hold
 				}
 			})}
+			wire := wire
+			if c.secure {
+				cfg.TLS, wire = certified(t), wireTLS
+			}
 			l, err := Listen(t.Context(), cfg)
 			if err != nil {
 				t.Fatal(err)

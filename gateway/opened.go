@@ -2,26 +2,43 @@ package gateway
 
 import (
 	"crypto/tls"
-	"maps"
 	"net"
 	"net/http"
 	"sync"
 )
 
 // opened are the connections that are served over HTTP, with what is done on each:
-// [http.StateNew], [http.StateActive] or [http.StateIdle]. A guest knows that itself.
+// [http.StateNew], [http.StateActive] or [http.StateIdle]. A guest knows that itself, and is one
+// connection whoever serves it, with TLS or without.
 type opened struct {
 	mu    sync.Mutex
-	conns map[net.Conn]http.ConnState
+	conns map[net.Conn]*openedConn // by their guests, if they are guests
+}
+
+type openedConn struct {
+	net.Conn
+	guest *guest // nil for none
+	is    http.ConnState
+}
+
+func (c *openedConn) state() http.ConnState {
+	if c.guest != nil {
+		return http.ConnState(c.guest.state.Load())
+	}
+	return c.is
 }
 
 // track notes what becomes of a connection; see [http.Server.ConnState].
 func (o *opened) track(c net.Conn, state http.ConnState) {
-	if g, ok := c.(*guest); ok {
+	key, g := c, guestOf(c)
+	if g != nil {
+		key = g
 		g.state.Store(int32(state)) //nolint:gosec // there are five
 		switch state {
 		case http.StateIdle:
-			g.rest()
+			if g.passable { // with HTTP/2 somebody reads from it all the time
+				g.rest()
+			}
 			return
 		case http.StateActive:
 			return
@@ -33,23 +50,21 @@ func (o *opened) track(c net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew, http.StateActive, http.StateIdle:
 		if o.conns == nil {
-			o.conns = map[net.Conn]http.ConnState{}
+			o.conns = map[net.Conn]*openedConn{}
 		}
-		o.conns[c] = state
+		o.conns[key] = &openedConn{c, g, state}
 	case http.StateHijacked, http.StateClosed:
-		delete(o.conns, c)
+		delete(o.conns, key)
 	}
 }
 
-// all returns a copy.
+// all returns the connections, with what is done on each.
 func (o *opened) all() map[net.Conn]http.ConnState {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	out := maps.Clone(o.conns)
-	for c := range out {
-		if g, ok := c.(*guest); ok {
-			out[c] = http.ConnState(g.state.Load())
-		}
+	out := make(map[net.Conn]http.ConnState, len(o.conns))
+	for _, c := range o.conns {
+		out[c.Conn] = c.state()
 	}
 	return out
 }
@@ -64,8 +79,11 @@ func (o *opened) closeNew() {
 	}
 }
 
+// encrypted is a connection with TLS, whoever serves it.
+type encrypted interface{ ConnectionState() tls.ConnectionState }
+
 // multiplexed reports whether a connection, whose TLS is established, has HTTP/2.
 func multiplexed(c net.Conn) bool {
-	t, ok := c.(*tls.Conn)
+	t, ok := c.(encrypted)
 	return ok && t.ConnectionState().NegotiatedProtocol == "h2"
 }

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"net"
 	"net/http"
@@ -121,7 +120,7 @@ func (s *Server) withPeer(ctx context.Context, c net.Conn) context.Context {
 	case *net.UnixAddr:
 		p.unix, p.local = true, true
 	case *net.TCPAddr:
-		_, secure := c.(*tls.Conn)
+		_, secure := c.(encrypted)
 		if secure || s.cfg.Proxies != nil {
 			p.scheme = "https"
 		}

@@ -111,6 +111,7 @@ type limits struct {
 type Server struct {
 	cfg       Config
 	http      *http.Server
+	tls       *tls.Config             // nil for none
 	fast      []*fastpath.Listener    // while it runs
 	checked   http.Handler            // of all requests, with the checks
 	admitted  http.Handler            // of requests of the local owner for MCP that have passed the checks
@@ -172,7 +173,8 @@ func New(l *Listeners, cfg Config) *Server {
 		// HTTP/2 is named here, and not left to ServeTLS: net/http decides once for all
 		// listeners whether there is HTTP/2, and whichever listener is first, the Unix
 		// socket too, decides by this list. Without it h2 would be offered and not served.
-		s.http.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: cfg.TLS, NextProtos: append([]string{"h2", "http/1.1"}, cfg.ALPN...)}
+		s.tls = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: cfg.TLS, NextProtos: append([]string{"h2", "http/1.1"}, cfg.ALPN...)}
+		s.http.TLSConfig = s.tls.Clone() // net/http adds to its own
 	}
 	return s
 }
@@ -265,19 +267,19 @@ func (s *Server) start(l net.Listener, errs chan<- error) {
 	if l != s.listeners.unix {
 		secure, adopted := s.secure(l), l == s.listeners.adopted
 		l = &places{l, s, secure}
-		if secure {
-			s.serving.Go(func() { errs <- s.http.ServeTLS(l, "", "") })
-			return
-		}
 		if !s.cfg.SlowPath && s.cfg.Proxies == nil {
 			s.serving.Add(1) // before a connection comes: Leave may be called on it
-			fast := s.fastPath(l, adopted)
+			fast := s.fastPath(l, secure, adopted)
 			s.fast = append(s.fast, fast)
 			go func() {
 				defer s.serving.Done()
 				fast.WaitAccepted()
 			}()
 			go func() { errs <- s.http.Serve(fast) }() // Run waits for the error
+			return
+		}
+		if secure {
+			s.serving.Go(func() { errs <- s.http.ServeTLS(l, "", "") })
 			return
 		}
 	}

@@ -35,6 +35,7 @@ func (b *body) read(p []byte) (int, error) {
 	p = p[:min(int64(len(p)), b.left)]
 	var n int
 	var err error
+	arrived := b.Arrived()
 	if c.start == len(c.buf) {
 		if len(p) < small {
 			err = c.fill()
@@ -51,6 +52,9 @@ func (b *body) read(p []byte) (int, error) {
 	}
 	if b.left -= int64(n); b.left == 0 {
 		err = io.EOF
+	}
+	if !arrived && b.Arrived() {
+		c.lookout.begin()
 	}
 	return n, err
 }

@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"runtime/debug"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/yaya-ai/yaya/internal/callctx"
@@ -22,11 +22,6 @@ const (
 	// least is how many bytes net/http awaits before it looks at a further request, and among
 	// which it passes over line ends.
 	least = 4
-	// lookAfter is how long a request runs before the fast path looks whether its client is still
-	// there. The time to the next look doubles, up to lookAfter << lookMost: there may be many
-	// requests that last, such as streams.
-	lookAfter = 50 * time.Millisecond
-	lookMost  = 3
 	// small is the size below which a piece of a body is read with what follows it: reads of
 	// single bytes look as if net/http looked whether a client is still there.
 	small = 512
@@ -42,7 +37,6 @@ const (
 type conn struct {
 	l     *Listener
 	nc    Conn
-	raw   syscall.RawConn // nil if there is none: then nobody looks for clients that left
 	ctx   callctx.Context // the base of its requests
 	heads heads
 
@@ -53,19 +47,14 @@ type conn struct {
 
 	readBy  time.Time // the deadlines that are set; zero for none
 	writeBy time.Time
-	look    *time.Timer
-	looks   atomic.Int32 // for the client of a request, with the next one; 0 for no request
-	header  http.Header  // of answers
+	lookout lookout
+	header  http.Header // of answers
 }
 
 // newConn returns a connection, with the context of all its requests.
 func newConn(l *Listener, nc Conn) *conn {
-	c := &conn{l: l, nc: nc, buf: make([]byte, 0, readSize), header: http.Header{}, served: l.cfg.Kept}
-	if s, ok := nc.(syscall.Conn); ok {
-		c.raw, _ = s.SyscallConn() // of a closed connection: reading says so
-	}
-	c.look = time.AfterFunc(time.Hour, c.watch)
-	c.look.Stop()
+	c := &conn{l: l, nc: nc, served: l.cfg.Kept}
+	c.lookout.set(c)
 	c.ctx.Begin(l.cfg.Context(nc))
 	return c
 }
@@ -81,11 +70,18 @@ func (c *conn) serve() {
 			c.finish()
 		}
 	}()
+	if s, ok := c.nc.(*secured); ok && !s.establish(&c.ctx, c.l.cfg.HeadTimeout) {
+		handed = true
+		c.handOn(s.Conn)
+		return
+	}
+	c.buf, c.header = make([]byte, 0, readSize), http.Header{} // not before: strangers begin handshakes
 	for {
 		h, length, more := c.next()
 		if h == nil {
 			if handed = more; handed {
-				c.handOn()
+				c.nc.Unread(c.buf[c.start:])
+				c.handOn(c.nc)
 			}
 			return
 		}
@@ -139,6 +135,10 @@ func (c *conn) recognize(b []byte) (h *head, length int64, v verdict) {
 			return nil, 0, other
 		}
 		h.parsed.RemoteAddr = c.nc.RemoteAddr().String()
+		if s, ok := c.nc.(*secured); ok {
+			state := s.ConnectionState()
+			h.parsed.TLS = &state
+		}
 		var keep bool
 		if h.handler, h.parsed, keep = c.l.cfg.Admit(h.parsed.WithContext(&c.ctx)); keep {
 			c.heads.add(h)
@@ -218,56 +218,39 @@ func (c *conn) respond(h *head, length int64) (goOn bool) {
 	if length > int64(len(c.buf)-c.start) && !c.readBy.IsZero() {
 		c.setReadBy(time.Time{}) // it was for the head
 	}
-	if c.raw != nil {
-		c.looks.Store(1)
-		c.look.Reset(lookAfter)
-		defer func() {
-			c.looks.Store(0)
-			c.look.Stop()
-		}()
+	if x.body.Arrived() {
+		c.lookout.begin()
 	}
+	defer c.lookout.end()
 	defer x.over.Store(true) // also when the handler panics
 	h.handler.ServeHTTP(x, r)
 	return x.end()
 }
 
-// watch ends the request of a client that has left, and looks again later otherwise. It may
-// run when the request has just ended, and then once more.
-func (c *conn) watch() {
-	n := c.looks.Load()
-	switch {
-	case n == 0:
-	case gone(c.raw):
-		c.ctx.Cancel(nil)
-	default:
-		c.looks.CompareAndSwap(n, min(n+1, lookMost)) // it fails for another request
-		c.look.Reset(lookAfter << n)
-	}
-}
-
-// handOn gives the connection to net/http, with what was read.
-func (c *conn) handOn() {
-	c.look.Stop()
-	var never time.Time
-	_ = errors.Join(c.nc.SetReadDeadline(never), c.nc.SetWriteDeadline(never)) // net/http finds out
-	c.nc.Unread(c.buf[c.start:])
+// handOn gives the connection to net/http, which may know it by another type.
+func (c *conn) handOn(nc net.Conn) {
+	_ = nc.SetDeadline(time.Time{}) // net/http finds out
 	c.ctx.Cancel(nil)
-	c.l.hand(c.nc)
+	c.l.hand(nc)
 	c.l.forget(c)
 }
 
 // finish closes the connection.
 func (c *conn) finish() {
-	c.end()
-	c.look.Stop()
+	c.ctx.Cancel(nil)
+	_ = c.nc.Close() // it may be closed already
 	c.l.cfg.State(c.nc, http.StateClosed)
 	c.l.forget(c)
 }
 
-// end closes the connection and cancels what runs on it.
-func (c *conn) end() {
+// abort closes the connection without a farewell, and cancels what runs on it.
+func (c *conn) abort() {
 	c.ctx.Cancel(nil)
-	_ = c.nc.Close() // it may be closed already
+	if s, ok := c.nc.(*secured); ok {
+		_ = s.NetConn().Close() // it may be closed already
+		return
+	}
+	_ = c.nc.Close() // see above
 }
 
 // closeIfIdle closes the connection if nothing has been asked on it.

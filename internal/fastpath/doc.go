@@ -8,7 +8,9 @@
 // Only what cannot be understood in two ways is served here: a POST with Content-Length for
 // a path of [Config.Takes], with plain fields, each of them once. If anything else arrives on a
 // connection, net/http gets that connection, with the bytes that were read, for the rest of
-// its life. So net/http alone decides about everything that is unusual, broken or hostile.
+// its life. So net/http alone decides about everything that is unusual, broken or hostile. With
+// TLS the fast path makes the handshake, and keeps the connection if that leads to HTTP/1.1.
+//
 // The handler is an ordinary [http.Handler], and its requests are the same as those of
 // net/http, except that
 //   - the context of a request ends with its connection;

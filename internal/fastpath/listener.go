@@ -2,6 +2,7 @@ package fastpath
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"log"
 	"net"
@@ -28,6 +29,9 @@ type Config struct {
 	// Body, and the head takes up some kilobytes for as long as the connection lasts. nil keeps
 	// all heads for Handler.
 	Admit func(*http.Request) (h http.Handler, r *http.Request, keep bool)
+	// TLS has the connections begin with a handshake, which may take HeadTimeout; nil for none. Those
+	// on which it does not lead to HTTP/1.1 are handed on as a [*tls.Conn].
+	TLS *tls.Config
 	// Context returns the base of the contexts of a connection's requests.
 	Context func(net.Conn) context.Context
 	// State is called as [http.Server.ConnState] is. After a connection was handed on,
@@ -104,12 +108,15 @@ func (l *Listener) accept() {
 
 // take serves a connection, or hands it on.
 func (l *Listener) take(nc net.Conn) {
-	plain, ok := nc.(Conn)
+	if l.cfg.TLS != nil {
+		nc = secure(nc, l.cfg.TLS)
+	}
+	ours, ok := nc.(Conn)
 	if !ok {
 		l.serving.Go(func() { l.hand(nc) })
 		return
 	}
-	c := newConn(l, plain)
+	c := newConn(l, ours)
 	l.mu.Lock()
 	l.conns[c] = struct{}{}
 	l.mu.Unlock()
@@ -183,7 +190,9 @@ func (l *Listener) Shutdown(ctx context.Context) error {
 	l.draining.Store(true)
 	l.accepting.Wait()
 	for _, c := range l.all() {
-		c.closeIfIdle() // the others see draining when they have nothing left to do
+		// The farewell of TLS can take seconds. Busy connections see draining when they have nothing
+		// left to do.
+		l.serving.Go(c.closeIfIdle)
 	}
 	select {
 	case <-l.empty:
@@ -198,7 +207,7 @@ func (l *Listener) Abort() {
 	l.draining.Store(true)
 	l.accepting.Wait()
 	for _, c := range l.all() {
-		c.end()
+		c.abort()
 	}
 }
 

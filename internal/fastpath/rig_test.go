@@ -78,20 +78,26 @@ func newRoad(tb testing.TB, fast bool, h http.Handler, change ...func(*fastpath.
 	r := &road{l: newFed(), done: make(chan error, 1), http: &http.Server{
 		Handler: h, ReadHeaderTimeout: headTimeout, IdleTimeout: idleTimeout, ErrorLog: quiet, MaxHeaderBytes: 32 << 10,
 	}}
-	var l net.Listener = r.l
-	if fast {
-		cfg := fastpath.Config{
-			Handler: h, Takes: func(path string) bool { return path != "/slow" }, ErrorLog: quiet,
-			Context:     func(net.Conn) context.Context { return context.Background() },
-			HeadTimeout: headTimeout, IdleTimeout: idleTimeout,
-		}
-		for _, c := range change {
-			c(&cfg)
-		}
+	cfg := fastpath.Config{
+		Handler: h, Takes: func(path string) bool { return path != "/slow" }, ErrorLog: quiet,
+		Context:     func(net.Conn) context.Context { return context.Background() },
+		HeadTimeout: headTimeout, IdleTimeout: idleTimeout,
+	}
+	for _, c := range change {
+		c(&cfg)
+	}
+	serve, l := r.http.Serve, net.Listener(r.l)
+	if cfg.TLS != nil {
+		r.http.TLSConfig = cfg.TLS.Clone()
+	}
+	switch {
+	case fast:
 		r.fast = fastpath.Listen(r.l, cfg)
 		l = r.fast
+	case cfg.TLS != nil:
+		serve = func(l net.Listener) error { return r.http.ServeTLS(l, "", "") }
 	}
-	go func() { r.done <- r.http.Serve(l) }()
+	go func() { r.done <- serve(l) }()
 	tb.Cleanup(func() {
 		_ = r.l.Close()
 		_ = r.http.Close()
