@@ -64,7 +64,7 @@ func TestLocalContract(t *testing.T) {
 	})
 }
 
-func TestLoopbackContract(t *testing.T) { controltest.Fanout(t, new(local.Loopback)) }
+func TestLoopbackContract(t *testing.T) { controltest.Fanout(t, new(control.Loopback)) }
 
 func open(t *testing.T, fsys journal.FS, p ...control.Projection) *local.Log {
 	t.Helper()

@@ -56,6 +56,7 @@ var allowed = map[string][]string{
 	"auth":                     {"control"},
 	"control":                  {},
 	"control/local":            {"control"},
+	"control/jetstream":        {"control"},
 	"control/controltest":      {"control"}, // for tests
 	"feature":                  {"kernel/..."},
 	"hooks":                    {"kernel/..."},

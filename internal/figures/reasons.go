@@ -18,6 +18,7 @@ var reasons = map[string]map[string]string{
 	},
 	heldContexts: {
 		"cmd/yaya/chat.model.ctx":              callback,
+		"control/jetstream.Log.ctx":            life,
 		"feature.Host.ctx":                     life,
 		"feature.supervisor.ctx":               life,
 		"gateway/client.Uplink.ctx":            life,
