@@ -55,7 +55,9 @@ func newCluster(t *testing.T) *cluster {
 	t.Cleanup(func() {
 		for _, n := range c.nodes {
 			if n.log != nil {
-				n.log.Close()
+				if err := n.log.Close(); err != nil {
+					t.Error(err)
+				}
 			}
 			if n.conn != nil {
 				n.conn.Close()
@@ -380,7 +382,9 @@ func TestStreamsThatLose(t *testing.T) {
 		_, err := l.Append(t.Context(), control.Change{Event: "test_event", Actor: "tester"}, nil)
 		return errors.Is(err, control.ErrUnavailable) && l.State().Last == 1
 	})
-	l.Close()
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
 	if _, err := jetstream.Open(t.Context(), conn, jetstream.Options{Node: "a"}); err == nil {
 		t.Error("a log with a forged entry was opened, want an error")
 	}

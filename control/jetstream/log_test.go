@@ -50,7 +50,11 @@ func TestLog(t *testing.T) {
 	conn := alone(t)
 	controltest.Log(t, func(t *testing.T, p control.Projection) (control.Log, func()) {
 		l := open(t, conn, jetstream.Options{Node: "a", Projections: []control.Projection{p}})
-		return l, l.Close
+		return l, func() {
+			if err := l.Close(); err != nil {
+				t.Error(err)
+			}
+		}
 	})
 }
 

@@ -328,29 +328,11 @@ func (l *Log) Block(index int64) (control.Block, bool) {
 
 // Follow implements [control.Log].
 func (l *Log) Follow(ctx context.Context, from int64, visit func(control.Entry) error) error {
-	for {
+	return control.Follow(ctx, from, l.Read, visit, func() (int64, <-chan struct{}) {
 		l.mu.Lock()
-		last, changed := l.last, l.changed
-		l.mu.Unlock()
-		if from <= last {
-			err := l.Read(from, func(e control.Entry) error {
-				if err := ctx.Err(); err != nil {
-					return err
-				}
-				from = e.Index + 1
-				return visit(e)
-			})
-			if err != nil {
-				return err
-			}
-			continue
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
+		defer l.mu.Unlock()
+		return l.last, l.changed
+	})
 }
 
 // State implements [control.Log].

@@ -1,0 +1,114 @@
+package jetstream
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// apply applies the next entry, and ignores one that was applied; applying is held.
+func (l *Log) apply(s stored) error {
+	if l.err != nil {
+		return l.err
+	}
+	last, _ := l.applied()
+	if s.seq <= last {
+		return nil
+	}
+	r, err := s.decode()
+	switch {
+	case err != nil:
+	case s.seq != last+1:
+		err = fmt.Errorf("control log: entry %d is missing", last+1)
+	case r.Before != l.sum:
+		err = fmt.Errorf("control log, entry %d: it does not follow the entry before, as this node has seen it: the log was changed", s.seq)
+	}
+	if err == nil {
+		l.mu.Lock()
+		l.readable = max(l.readable, s.seq)
+		l.mu.Unlock()
+		e := r.entry(s.seq)
+		for _, p := range l.o.Projections {
+			if err = p.Apply(e); err != nil {
+				break
+			}
+		}
+	}
+	if err != nil {
+		l.err = err
+		l.o.Log.Error().Err(err).Int64("entry", s.seq).Msg("the control log cannot go on")
+		return err
+	}
+	l.sum, l.writer = sumOf(s.raw), r.Run
+	if r.ID == l.proposed {
+		l.taken = s.seq
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.last, l.term = s.seq, r.Term
+	close(l.changed)
+	l.changed = make(chan struct{})
+	return nil
+}
+
+// applied returns the index and the term of the last entry that is applied.
+func (l *Log) applied() (index, term int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.last, l.term
+}
+
+// tell has keepUp read.
+func (l *Log) tell() {
+	select {
+	case l.told <- struct{}{}:
+	default: // it will read anyway
+	}
+}
+
+// keepUp applies the entries of others as they come.
+func (l *Log) keepUp() {
+	for {
+		select {
+		case <-l.told:
+		case <-l.ctx.Done():
+			return
+		}
+		if err := l.catchUp(l.ctx, 0); err != nil && l.ctx.Err() == nil {
+			l.o.Log.Debug().Err(err).Msg("the control log cannot be read now")
+		}
+	}
+}
+
+// catchUp applies what the stream has, and at least up to an entry, or until ctx ends.
+func (l *Log) catchUp(ctx context.Context, least int64) error {
+	for {
+		last, _ := l.applied()
+		err := l.read(ctx, last+1, 0, func(s stored) error {
+			l.applying.Lock()
+			defer l.applying.Unlock()
+			return l.apply(s)
+		})
+		if last, _ = l.applied(); last >= least {
+			return err
+		}
+		if err := l.failed(); err != nil {
+			return err
+		}
+		select {
+		case <-time.After(behind):
+		case <-ctx.Done():
+			return cmp.Or(err, ctx.Err())
+		case <-l.ctx.Done():
+			return errors.New("it is closed")
+		}
+	}
+}
+
+func (l *Log) failed() error {
+	l.applying.Lock()
+	defer l.applying.Unlock()
+	return l.err
+}
