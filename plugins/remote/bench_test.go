@@ -1,9 +1,12 @@
 package remote
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -12,6 +15,35 @@ import (
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
+
+// BenchmarkPipe sends a line to another process and back, without a plugin: what the system
+// alone takes for a round trip.
+func BenchmarkPipe(b *testing.B) {
+	cmd := exec.CommandContext(b.Context(), "cat")
+	to, err := cmd.StdinPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	from, err := cmd.StdoutPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	in, line := bufio.NewReader(from), []byte(strings.Repeat("x", 200)+"\n")
+	for b.Loop() {
+		if _, err := to.Write(line); err != nil {
+			b.Fatal(err)
+		}
+		if _, err := in.ReadSlice('\n'); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if err := errors.Join(to.Close(), cmd.Wait()); err != nil {
+		b.Error(err)
+	}
+}
 
 // BenchmarkEvent is the round trip of one event. Goal: 60 µs.
 func BenchmarkEvent(b *testing.B) {

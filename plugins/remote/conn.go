@@ -80,7 +80,7 @@ const maxLate = 4096
 
 func newConn(p *proc.Process, run *sandbox.Run, in incoming) *conn {
 	c := &conn{
-		p: p, run: run, w: writer{f: p.Stdin}, in: in, emits: rate.NewLimiter(EmitRate, EmitBurst), room: make(chan struct{}, MaxPending),
+		p: p, run: run, w: newWriter(p.Stdin), in: in, emits: rate.NewLimiter(EmitRate, EmitBurst), room: make(chan struct{}, MaxPending),
 		reader: make(chan struct{}), gone: make(chan struct{}), pending: map[int64]waiter{}, late: map[int64]bool{}, calls: map[int64]func(ProgressParams){},
 	}
 	c.quiet = sync.NewCond(&c.mu)

@@ -4,14 +4,17 @@ import (
 	"errors"
 	"os"
 	"sync"
+	"syscall"
 )
 
 var errNotReading = errors.New("the plugin does not read its input")
 
-// writer writes lines without making its callers wait. A goroutine that lives while there is
-// something to write writes what has gathered at once.
+// writer writes lines without making its callers wait. A line is written at once if the pipe has
+// room for it; otherwise a goroutine that lives while there is something to write writes what has
+// gathered.
 type writer struct {
-	f *os.File
+	f   *os.File
+	raw syscall.RawConn // nil for none
 
 	mu      sync.Mutex
 	backlog []byte
@@ -21,7 +24,15 @@ type writer struct {
 	idle    sync.WaitGroup
 }
 
-// write queues a line.
+func newWriter(f *os.File) writer {
+	raw, err := f.SyscallConn()
+	if err != nil { // it is closed: writing says so
+		raw = nil
+	}
+	return writer{f: f, raw: raw}
+}
+
+// write sends a line, which it may append to.
 func (w *writer) write(line []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -31,7 +42,13 @@ func (w *writer) write(line []byte) error {
 	case len(w.backlog)+len(line) > maxBacklog:
 		return errNotReading
 	}
-	w.backlog = append(append(w.backlog, line...), '\n')
+	line = append(line, '\n')
+	if !w.running && w.raw != nil {
+		if line = line[writeNow(w.raw, line):]; len(line) == 0 {
+			return nil
+		}
+	}
+	w.backlog = append(w.backlog, line...)
 	if !w.running {
 		w.running = true
 		w.idle.Go(w.drain)

@@ -29,7 +29,10 @@ func Serve(p Plugin, in io.Reader, out io.Writer) error {
 	c := &conn{p: p, out: out, pending: map[string]chan *incoming{}, running: map[string]context.CancelFunc{}, closed: make(chan struct{})}
 	c.host = &Host{c: c}
 	ctx, cancel := context.WithCancel(context.Background())
-	err := c.read(ctx, in)
+	lines, over := bufio.NewScanner(in), make(chan error, 1)
+	lines.Buffer(make([]byte, 64<<10), maxLine)
+	c.work.Go(func() { c.read(ctx, lines, over) })
+	err := <-over
 	close(c.closed)
 	cancel()
 	c.work.Wait()
@@ -81,13 +84,14 @@ func (c *conn) send(m message) error {
 	return err
 }
 
-func (c *conn) read(ctx context.Context, in io.Reader) error {
-	lines := bufio.NewScanner(in)
-	lines.Buffer(make([]byte, 64<<10), maxLine)
+// read handles what yaya sends. A request is handled on the goroutine that has read it, while
+// another one goes on reading, so that nobody has to be woken up before it begins.
+func (c *conn) read(ctx context.Context, lines *bufio.Scanner, over chan<- error) {
 	for lines.Scan() {
 		var m incoming
 		if err := json.Unmarshal(lines.Bytes(), &m); err != nil {
-			return fmt.Errorf("yaya sent a line that is not a message: %w", err)
+			over <- fmt.Errorf("yaya sent a line that is not a message: %w", err)
+			return
 		}
 		m.Params, m.Result, m.ID = slices.Clone(m.Params), slices.Clone(m.Result), slices.Clone(m.ID)
 		switch {
@@ -102,10 +106,13 @@ func (c *conn) read(ctx context.Context, in io.Reader) error {
 		case m.Method == "cancel":
 			c.cancel(m.Params)
 		case m.ID != nil:
-			c.begin(ctx, &m)
+			running, cancel := c.begin(ctx, &m)
+			c.work.Go(func() { c.read(ctx, lines, over) })
+			c.serve(running, cancel, &m)
+			return
 		}
 	}
-	return lines.Err()
+	over <- lines.Err()
 }
 
 func (c *conn) cancel(params json.RawMessage) {
@@ -122,29 +129,32 @@ func (c *conn) cancel(params json.RawMessage) {
 	}
 }
 
-// begin handles a request on a goroutine of its own.
-func (c *conn) begin(ctx context.Context, m *incoming) {
+// begin notes that a request runs: the next line may cancel it.
+func (c *conn) begin(ctx context.Context, m *incoming) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.running[string(m.ID)] = cancel
-	c.mu.Unlock()
-	c.work.Go(func() {
-		defer func() {
-			cancel()
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			delete(c.running, string(m.ID))
-		}()
-		result, err := c.handle(ctx, m)
-		reply := message{ID: m.ID, Result: result}
-		if err != nil {
-			reply.Result = nil
-			if !errors.As(err, &reply.Error) {
-				reply.Error = &Error{Code: -32000, Message: err.Error()}
-			}
+	return ctx, cancel
+}
+
+// serve handles a request and answers it.
+func (c *conn) serve(ctx context.Context, cancel context.CancelFunc, m *incoming) {
+	defer func() {
+		cancel()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.running, string(m.ID))
+	}()
+	result, err := c.handle(ctx, m)
+	reply := message{ID: m.ID, Result: result}
+	if err != nil {
+		reply.Result = nil
+		if !errors.As(err, &reply.Error) {
+			reply.Error = &Error{Code: -32000, Message: err.Error()}
 		}
-		_ = c.send(reply) // when it cannot be sent, yaya has gone
-	})
+	}
+	_ = c.send(reply) // when it cannot be sent, yaya has gone
 }
 
 func (c *conn) handle(ctx context.Context, m *incoming) (result any, err error) {
