@@ -37,6 +37,9 @@ type AuthorityConfig struct {
 	// Known reports that this yaya has run before: then a missing key is an error, and
 	// the authority does not create one.
 	Known bool
+	// Node names this yaya among those that share a log and an identity key; "" if it
+	// is alone. Each node signs tokens with a key of its own, and all verify them.
+	Node string
 	// TokenLife is the lifetime of a token: at most, and by default, 24 hours.
 	TokenLife time.Duration
 	// Conceal replaces secrets in names and reasons that a caller has chosen, which the
@@ -63,7 +66,7 @@ type Authority struct {
 
 	mu       sync.RWMutex
 	keys     map[string]signingKey
-	signs    string          // kid of the key that signs, "" before there is one
+	signs    string          // kid of this node's key that signs, "" before there is one
 	private  *rsa.PrivateKey // of signs
 	devices  map[string]*device
 	invites  map[string]*invite

@@ -989,6 +989,104 @@ func TestRotation(t *testing.T) {
 	}
 }
 
+// node opens an authority that has a folder of its own, and shares identity and log with others.
+func (w *world) node(name, dir string, first int) *auth.Authority {
+	w.t.Helper()
+	keys := filepath.Join(dir, name)
+	if err := os.MkdirAll(keys, 0o700); err != nil {
+		w.t.Fatal(err)
+	}
+	identity, err := os.ReadFile(filepath.Join(w.dir, "keys", auth.ServerKeyFile))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(keys, auth.ServerKeyFile), identity, 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	root, err := os.OpenRoot(keys)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { root.Close() })
+	a, err := auth.NewAuthority(auth.AuthorityConfig{Keys: root, Known: true, Node: name, GenerateKey: func() (*rsa.PrivateKey, error) {
+		defer func() { first++ }()
+		return rsaKeys(first), nil
+	}})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return a
+}
+
+// AU-42: nodes that share a log sign with a key each, and verify each other's tokens. A
+// rotation on one of them is one on all.
+func TestNodesHaveTheirOwnKeys(t *testing.T) {
+	w := newWorld(t)
+	dir := t.TempDir()
+	g := newGadget("phone")
+	before := w.enroll(g)
+	w.log.Close()
+	north, south := w.node("north", dir, 1), w.node("south", dir, 3)
+	var err error
+	w.log, err = local.Open(journal.Root(w.root), local.Options{Projections: []control.Projection{north, south}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range []*auth.Authority{north, south} {
+		if err := a.Start(w.log); err != nil {
+			t.Fatal(err)
+		}
+	}
+	keys := map[any]bool{}
+	token := before
+	refresh := func(a *auth.Authority) {
+		t.Helper()
+		if token, err = a.Refresh(t.Context(), token.Token); err != nil {
+			t.Fatal(err)
+		}
+		p, _, err := jwt.NewParser().ParseUnverified(token.Token, jwt.MapClaims{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys[p.Header["kid"]] = true
+		for _, a := range []*auth.Authority{north, south} {
+			if _, err := a.VerifyToken(token.Token); err != nil {
+				t.Errorf("a token of another node is refused: %v", err)
+			}
+		}
+	}
+	for range 3 {
+		refresh(north)
+		refresh(south)
+	}
+	if len(keys) != 2 {
+		t.Errorf("two nodes signed with %d keys, want 2", len(keys))
+	}
+	if _, err := north.RotateKeys(t.Context(), auth.LocalOwner, false); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		refresh(south)
+		refresh(north)
+	}
+	if len(keys) != 4 {
+		t.Errorf("after a rotation they signed with %d keys, want 4", len(keys))
+	}
+	for _, name := range []string{"north", "south"} {
+		if files, err := filepath.Glob(filepath.Join(dir, name, "token-*")); err != nil || len(files) != 1 {
+			t.Errorf("%s keeps %v (%v), want one key that signs", name, files, err)
+		}
+	}
+	if _, err := south.RotateKeys(t.Context(), auth.LocalOwner, true); err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range []*auth.Authority{north, south} {
+		if _, err := a.VerifyToken(token.Token); !errors.Is(err, auth.ErrToken) {
+			t.Errorf("a token of a dropped key: %v", err)
+		}
+	}
+}
+
 // AU-42, OP-26: without its file, the key that signs is replaced when the next token is made;
 // earlier tokens stay valid until they expire.
 func TestMissingTokenKey(t *testing.T) {

@@ -40,13 +40,18 @@ const (
 // signingKey is a key that verifies tokens.
 type signingKey struct {
 	public *rsa.PublicKey
-	until  time.Time // zero for the one that signs
+	until  time.Time // zero for one that signs
+	node   string    // that it signs for
 }
 
 // signingKeyAdded is the payload of evSigningKey.
 type signingKeyAdded struct {
 	KeyID     string `json:"kid"`
 	PublicKey []byte `json:"public_key"` // PKIX
+	// Node is the node that signs with it.
+	Node string `json:"node,omitempty"`
+	// All retires the keys of other nodes, too, which make new ones.
+	All bool `json:"all_nodes,omitempty"`
 	// Drop retires earlier keys at once; else they verify tokens until the last one
 	// signed with them has expired.
 	Drop bool `json:"drop_earlier,omitempty"`
@@ -145,12 +150,13 @@ func (a *Authority) signer(ctx context.Context) (string, *rsa.PrivateKey, error)
 	if private != nil {
 		return kid, private, nil
 	}
-	return a.makeKey(ctx, control.Owner, false)
+	return a.makeKey(ctx, control.Owner, false, false)
 }
 
-// makeKey creates a signing key; making is held. It writes the file first: a log
-// that names a key without a file would stop the next start.
-func (a *Authority) makeKey(ctx context.Context, actor string, drop bool) (string, *rsa.PrivateKey, error) {
+// makeKey creates a signing key for this node; making is held. It writes the file first: a
+// log that names a key without a file would stop the next start. If it rotates, other nodes make
+// new keys as well.
+func (a *Authority) makeKey(ctx context.Context, actor string, rotates, drop bool) (string, *rsa.PrivateKey, error) {
 	private, err := a.cfg.GenerateKey()
 	if err != nil {
 		return "", nil, err
@@ -164,22 +170,33 @@ func (a *Authority) makeKey(ctx context.Context, actor string, drop bool) (strin
 	if err := writeKey(a.cfg.Keys, tokenFile(kid), private); err != nil {
 		return "", nil, fmt.Errorf("%w: %w", control.ErrUnavailable, err)
 	}
-	old := a.signs // changes under making only
-	if _, err := a.log.Append(ctx, control.Change{Event: evSigningKey, Actor: actor, Target: kid, Payload: signingKeyAdded{kid, der, drop}}, nil); err != nil {
+	payload := signingKeyAdded{kid, der, a.cfg.Node, rotates && a.cfg.Node != "", drop}
+	if _, err := a.log.Append(ctx, control.Change{Event: evSigningKey, Actor: actor, Target: kid, Payload: payload}, nil); err != nil {
 		return "", nil, errors.Join(err, a.cfg.Keys.Remove(tokenFile(kid)))
 	}
 	a.mu.Lock()
-	a.private = private
-	a.mu.Unlock()
-	if old != "" {
-		if err := a.cfg.Keys.Remove(tokenFile(old)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return "", nil, fmt.Errorf("the old signing key signs no more, but its file is still there: %w", err)
-		}
+	if a.signs == kid { // no other node has retired it yet
+		a.private = private
 	}
-	return kid, private, nil
+	a.mu.Unlock()
+	return kid, private, a.removeOldKeys(kid)
 }
 
-// RotateKeys creates a new signing key. Tokens of earlier keys stay valid until
+// removeOldKeys removes the files of the keys that this node no longer signs with.
+func (a *Authority) removeOldKeys(signs string) error {
+	files, err := fs.Glob(a.cfg.Keys.FS(), tokenFile("*"))
+	for _, name := range files {
+		if name != tokenFile(signs) {
+			err = errors.Join(err, a.cfg.Keys.Remove(name))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("an old signing key signs no more, but its file is still there: %w", err)
+	}
+	return nil
+}
+
+// RotateKeys creates a new signing key, on each node. Tokens of earlier keys stay valid until
 // they expire, unless drop invalidates all of them at once. It needs
 // [DevicesManage].
 func (a *Authority) RotateKeys(ctx context.Context, actor Principal, drop bool) (kid string, err error) {
@@ -188,7 +205,7 @@ func (a *Authority) RotateKeys(ctx context.Context, actor Principal, drop bool) 
 	}
 	a.making.Lock()
 	defer a.making.Unlock()
-	kid, _, err = a.makeKey(ctx, actor.Actor(), drop)
+	kid, _, err = a.makeKey(ctx, actor.Actor(), true, drop)
 	return kid, err
 }
 
@@ -207,14 +224,19 @@ func (a *Authority) applyKey(e control.Entry) error {
 		a.newest = time.Time{}
 		a.clock.reset() // no token of it is left that could become valid again
 	}
+	all := p.All || p.Node == "" // who is alone has no others
 	for kid, k := range a.keys {
-		if k.until.IsZero() {
+		if k.until.IsZero() && (all || k.node == p.Node || k.node == "") {
 			k.until = e.Time.Add(a.cfg.TokenLife + leeway)
 			a.keys[kid] = k
 		}
 	}
-	a.keys[p.KeyID] = signingKey{public: public}
-	a.signs, a.private = p.KeyID, nil
+	a.keys[p.KeyID] = signingKey{public: public, node: p.Node}
+	if p.Node == a.cfg.Node {
+		a.signs, a.private = p.KeyID, nil
+	} else if k, ok := a.keys[a.signs]; !ok || !k.until.IsZero() {
+		a.signs, a.private = "", nil
+	}
 	return nil
 }
 

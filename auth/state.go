@@ -28,6 +28,7 @@ type (
 	savedKey struct {
 		Public []byte    `json:"public_key"` // PKIX
 		Until  time.Time `json:"until,omitzero"`
+		Node   string    `json:"node,omitempty"`
 	}
 	savedDevice struct {
 		Key      []byte                 `json:"public_key"`
@@ -78,7 +79,7 @@ func (a *Authority) Save() (json.RawMessage, error) {
 		if err != nil {
 			return nil, err
 		}
-		s.Keys[kid] = savedKey{der, k.until}
+		s.Keys[kid] = savedKey{der, k.until, k.node}
 	}
 	for id, d := range a.devices {
 		families := make(map[string]savedFamily, len(d.families))
@@ -109,7 +110,7 @@ func (a *Authority) Restore(state json.RawMessage) error {
 		if err != nil {
 			return fmt.Errorf("signing key %s: %w", kid, err)
 		}
-		a.keys[kid] = signingKey{public, k.Until}
+		a.keys[kid] = signingKey{public, k.Until, k.Node}
 	}
 	for id, d := range s.Devices {
 		families := make(map[string]*family, len(d.Families))
