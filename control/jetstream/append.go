@@ -48,6 +48,8 @@ func (l *Log) prepare(r *record, check func() error) (after int64, err error) {
 		return 0, fmt.Errorf("%w: it is closed", control.ErrUnavailable)
 	case l.err != nil:
 		return 0, fmt.Errorf("%w: %w", control.ErrUnavailable, l.err)
+	case !l.met:
+		return 0, fmt.Errorf("%w: the stream %s cannot be reached", control.ErrUnavailable, l.o.Stream)
 	}
 	if check != nil {
 		if err := check(); err != nil {

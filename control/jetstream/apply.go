@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/yaya-ai/yaya/control"
 )
 
 // apply applies the next entry, and ignores one that was applied; applying is held.
@@ -23,17 +25,10 @@ func (l *Log) apply(s stored) error {
 	case s.seq != last+1:
 		err = fmt.Errorf("control log: entry %d is missing", last+1)
 	case r.Before != l.sum:
-		err = fmt.Errorf("control log, entry %d: it does not follow the entry before, as this node has seen it: the log was changed", s.seq)
-	}
-	if err == nil {
-		l.mu.Lock()
-		l.readable = max(l.readable, s.seq)
-		l.mu.Unlock()
-		e := r.entry(s.seq)
-		for _, p := range l.o.Projections {
-			if err = p.Apply(e); err != nil {
-				break
-			}
+		err = &RefusedError{l.o.Stream, fmt.Sprintf("entry %d does not follow the entry before, as this node has seen it: the log was changed", s.seq)}
+	default:
+		if err = l.o.Copy.Put(r.entry(s.seq)); errors.Is(err, control.ErrUnavailable) {
+			return err
 		}
 	}
 	if err != nil {
@@ -45,19 +40,13 @@ func (l *Log) apply(s stored) error {
 	if r.ID == l.proposed {
 		l.taken = s.seq
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.last, l.term = s.seq, r.Term
-	close(l.changed)
-	l.changed = make(chan struct{})
 	return nil
 }
 
 // applied returns the index and the term of the last entry that is applied.
 func (l *Log) applied() (index, term int64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.last, l.term
+	s := l.o.Copy.State()
+	return s.Last, s.Term
 }
 
 // tell has keepUp read.
@@ -76,14 +65,21 @@ func (l *Log) keepUp() {
 		case <-l.ctx.Done():
 			return
 		}
-		if err := l.catchUp(l.ctx, 0); err != nil && l.ctx.Err() == nil {
-			l.o.Log.Debug().Err(err).Msg("the control log cannot be read now")
+		err := l.catchUp(l.ctx, 0)
+		if err == nil {
+			err = l.o.Copy.Sync(l.ctx)
+		}
+		if err != nil && l.ctx.Err() == nil {
+			l.o.Log.Debug().Err(err).Msg("the control log cannot be kept up now")
 		}
 	}
 }
 
 // catchUp applies what the stream has, and at least up to an entry, or until ctx ends.
 func (l *Log) catchUp(ctx context.Context, least int64) error {
+	if !l.known() {
+		return errors.New("the stream has not been reached yet")
+	}
 	for {
 		last, _ := l.applied()
 		err := l.read(ctx, last+1, 0, func(s stored) error {
@@ -105,6 +101,13 @@ func (l *Log) catchUp(ctx context.Context, least int64) error {
 			return errors.New("it is closed")
 		}
 	}
+}
+
+// known reports whether the copy is known to be a part of the stream.
+func (l *Log) known() bool {
+	l.applying.Lock()
+	defer l.applying.Unlock()
+	return l.met
 }
 
 func (l *Log) failed() error {

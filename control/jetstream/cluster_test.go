@@ -1,6 +1,7 @@
 package jetstream_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -19,6 +20,7 @@ import (
 	"github.com/yaya-ai/yaya/control"
 	"github.com/yaya-ai/yaya/control/controltest"
 	"github.com/yaya-ai/yaya/control/jetstream"
+	"github.com/yaya-ai/yaya/control/local"
 	"github.com/yaya-ai/yaya/internal/eventually"
 )
 
@@ -36,6 +38,7 @@ type node struct {
 	mu      sync.Mutex // a connection is made to a server that runs, or not at all
 	server  *server.Server
 	conn    *nats.Conn
+	files   *local.Log
 	log     *jetstream.Log
 	applied *controltest.Recorder
 }
@@ -56,6 +59,11 @@ func newCluster(t *testing.T) *cluster {
 		for _, n := range c.nodes {
 			if n.log != nil {
 				if err := n.log.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+			if n.files != nil {
+				if err := n.files.Close(); err != nil {
 					t.Error(err)
 				}
 			}
@@ -137,15 +145,16 @@ func (c *cluster) connect(n *node) {
 	if n.conn, err = nats.Connect("", nats.InProcessServer(inProcess{n}), nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond)); err != nil {
 		c.t.Fatal(err)
 	}
-	for until := time.Now().Add(60 * time.Second); ; { // the servers elect a leader first
-		n.log, err = jetstream.Open(c.t.Context(), n.conn, jetstream.Options{Node: n.name, Replicas: 3, Projections: []control.Projection{n.applied}})
-		if err == nil {
-			return
-		}
-		if time.Now().After(until) {
-			c.t.Fatal(err)
-		}
-		time.Sleep(100 * time.Millisecond)
+	n.files = replica(c.t, c.t.TempDir(), n.applied)
+	o := jetstream.Options{Node: n.name, Replicas: 3, Copy: n.files}
+	eventually.True(c.t, "the stream is made", func() bool { // the servers elect a leader first
+		ctx, cancel := context.WithTimeout(c.t.Context(), 5*time.Second)
+		defer cancel()
+		err = jetstream.Found(ctx, n.conn, o, n.files)
+		return err == nil
+	})
+	if n.log, err = jetstream.Open(c.t.Context(), n.conn, o); err != nil {
+		c.t.Fatal(err)
 	}
 }
 
@@ -371,7 +380,7 @@ func TestStreamsThatLose(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := open(t, conn, jetstream.Options{Node: "a"})
+	l := open(t, conn, jetstream.Options{Node: "a", Copy: replica(t, t.TempDir())})
 	if _, err := l.Append(t.Context(), control.Change{Event: "test_event", Actor: "tester"}, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -385,13 +394,13 @@ func TestStreamsThatLose(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Error(err)
 	}
-	if _, err := jetstream.Open(t.Context(), conn, jetstream.Options{Node: "a"}); err == nil {
-		t.Error("a log with a forged entry was opened, want an error")
+	if _, err := jetstream.Open(t.Context(), conn, jetstream.Options{Node: "a", Copy: replica(t, t.TempDir())}); !refused(err) {
+		t.Errorf("Open of a log with a forged entry: %v, want that it is refused", err)
 	}
 	if _, err := api.CreateStream(t.Context(), js.StreamConfig{Name: "losing", Subjects: []string{"losing"}, AllowDirect: true, MaxAge: time.Hour, RePublish: &js.RePublish{Source: "losing", Destination: "losing.committed"}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := jetstream.Open(t.Context(), conn, jetstream.Options{Node: "a", Stream: "losing"}); err == nil {
-		t.Error("a stream that forgets was taken for the log, want an error")
+	if _, err := jetstream.Open(t.Context(), conn, jetstream.Options{Node: "a", Stream: "losing", Copy: replica(t, t.TempDir())}); !refused(err) {
+		t.Errorf("Open of a stream that forgets: %v, want that it is refused", err)
 	}
 }

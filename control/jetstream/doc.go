@@ -6,9 +6,10 @@
 // it, and needs no lock between nodes. Entries cannot be deleted, and each names the hash of the one
 // before: a log that was changed is noticed by every node that had seen more of it.
 //
-// There is one way for entries to a node's projections: it reads the stream from where it is. The
-// stream announces each entry on a subject of its own, which only says when to read; a node that
-// misses an announcement reads within a second.
+// Each node has a copy of the log, which applies the entries: it reads the stream from where it is.
+// The stream announces each entry on a subject of its own, which only says when to read; a node that
+// misses an announcement reads within a second. A node reads nothing but its copy, so it starts, and
+// answers, while no server can be reached.
 //
 // Without a majority nothing can be appended ([control.ErrUnavailable]), and applied entries can be
 // read. An append that was sent, and not answered in time, fails with [control.ErrUncertain]: it may

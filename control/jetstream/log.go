@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -37,10 +36,31 @@ type Options struct {
 	// Stream is the name of the stream; default "yaya_control". Its subjects have the same name.
 	Stream string
 	// Replicas is how many servers keep a stream that is made: 1, 3 or 5; default 1.
-	Replicas    int
-	Projections []control.Projection
-	Now         func() time.Time // default time.Now
-	Log         zerolog.Logger
+	Replicas int
+	// Copy keeps the entries on this node, and applies them. The log does not close it. Required.
+	Copy Copy
+	Now  func() time.Time // default time.Now
+	Log  zerolog.Logger
+}
+
+func (o *Options) fill() {
+	o.Stream = cmp.Or(o.Stream, "yaya_control")
+	o.Replicas = cmp.Or(o.Replicas, 1)
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+}
+
+// Copy keeps the log on a node, as a replica of package local does.
+type Copy interface {
+	// Put keeps the next entry, and applies it. Only an error that wraps
+	// [control.ErrUnavailable] lets the log try again.
+	Put(e control.Entry) error
+	// Sync returns nil once every entry has reached the disk.
+	Sync(ctx context.Context) error
+	Read(from int64, visit func(control.Entry) error) error
+	Follow(ctx context.Context, from int64, visit func(control.Entry) error) error
+	State() control.State
 }
 
 // Log is a [control.Log] of several nodes.
@@ -58,90 +78,65 @@ type Log struct {
 	write sync.Mutex // held during an append: those of one node do not compete
 
 	applying sync.Mutex // held while an entry is checked for or applied; after write
+	met      bool       // the copy is known to be a part of the stream
 	sum      string     // of the last applied record
 	writer   string     // the run that wrote it
 	err      error      // why no other entry may follow
 	proposed string     // id of the newest append of this node
 	taken    int64      // its index, once it is applied
 
-	mu       sync.Mutex
-	last     int64 // index of the last entry that is applied
-	term     int64 // its term
-	readable int64 // index of the last one that is known to be there
-	changed  chan struct{}
-	health   health
+	mu     sync.Mutex
+	health health
 }
 
 var _ control.Log = (*Log)(nil)
 
-// Open opens the log, makes its stream if there is none, and applies every entry to the
-// projections. It uses conn until Close, which leaves it open.
+// Open opens the log of a stream, and gives the copy of this node every entry that it lacks. It
+// uses conn until Close, which leaves it open.
+//
+// A stream that cannot be reached does not keep a node from starting: the log can be read as far
+// as the copy goes, and says that it has no quorum, until the stream is there. Open fails with a
+// [RefusedError] if the stream does not exist, can lose entries, or has others than the copy.
 func Open(ctx context.Context, conn *nats.Conn, o Options) (*Log, error) {
-	o.Stream = cmp.Or(o.Stream, "yaya_control")
-	o.Replicas = cmp.Or(o.Replicas, 1)
-	if o.Now == nil {
-		o.Now = time.Now
-	}
+	o.fill()
 	api, err := js.New(conn)
 	if err != nil {
 		return nil, err
 	}
-	l := &Log{o: o, conn: conn, js: api, run: uuid.NewString(), told: make(chan struct{}, 1), changed: make(chan struct{})}
-	info, err := l.makeStream(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("the stream %s of the control log: %w", o.Stream, err)
-	}
-	l.health = l.healthOf(info)
-	if l.heed, err = conn.Subscribe(l.announcements(), func(*nats.Msg) { l.tell() }); err != nil {
+	l := &Log{o: o, conn: conn, js: api, run: uuid.NewString(), told: make(chan struct{}, 1), health: health{nodes: 1}}
+	if l.heed, err = conn.Subscribe(announcements(o.Stream), func(*nats.Msg) { l.tell() }); err != nil {
 		return nil, err
 	}
 	l.ctx, l.stop = context.WithCancel(context.Background())
-	if err := l.catchUp(ctx, int64(info.State.LastSeq)); err != nil { //nolint:gosec // a stream's numbers fit
-		return nil, errors.Join(err, l.Close())
+	last, err := l.meet(ctx)
+	if err == nil {
+		err = l.catchUp(ctx, last)
+	}
+	if failed := l.failed(); failed != nil {
+		err = failed
+	}
+	if err != nil {
+		if _, refused := errors.AsType[*RefusedError](err); refused || l.failed() != nil || ctx.Err() != nil {
+			return nil, errors.Join(err, l.Close())
+		}
+		o.Log.Warn().Err(err).Msg("the control log of the cluster cannot be reached: this node goes on with what it has, and changes nothing")
 	}
 	l.jobs.Go(l.keepUp)
 	l.jobs.Go(l.watch)
 	return l, nil
 }
 
-func (l *Log) announcements() string { return l.o.Stream + ".committed" }
-
-// config is how the stream has to be: whoever changed it could lose entries.
-func (l *Log) config() js.StreamConfig {
-	return js.StreamConfig{
-		Name: l.o.Stream, Subjects: []string{l.o.Stream}, Description: "yaya: the control log",
-		Retention: js.LimitsPolicy, Discard: js.DiscardNew, Storage: js.FileStorage, Replicas: l.o.Replicas,
-		DenyDelete: true, DenyPurge: true, AllowDirect: true,
-		RePublish: &js.RePublish{Source: l.o.Stream, Destination: l.announcements(), HeadersOnly: true},
-	}
+// Read implements [control.Log].
+func (l *Log) Read(from int64, visit func(control.Entry) error) error {
+	return l.o.Copy.Read(from, visit)
 }
 
-// makeStream finds the stream or makes it.
-func (l *Log) makeStream(ctx context.Context) (*js.StreamInfo, error) {
-	want := l.config()
-	s, err := l.js.Stream(ctx, want.Name)
-	if errors.Is(err, js.ErrStreamNotFound) {
-		s, err = l.js.CreateStream(ctx, want) // another node may be first, and the same stream is not refused
-	}
-	if err != nil {
-		return nil, err
-	}
-	info := s.CachedInfo()
-	c := info.Config
-	switch {
-	case len(c.Subjects) != 1 || c.Subjects[0] != want.Subjects[0] || c.RePublish == nil || c.RePublish.Destination != want.RePublish.Destination || !c.AllowDirect:
-		return nil, errors.New("there is another stream of that name")
-	case c.Storage != js.FileStorage:
-		return nil, errors.New("it is in memory, where the log would be lost")
-	case !c.DenyDelete || !c.DenyPurge || c.Retention != js.LimitsPolicy || c.MaxMsgs > 0 || c.MaxBytes > 0 || c.MaxAge > 0 || c.MaxMsgsPerSubject > 0:
-		return nil, errors.New("its settings let entries be deleted")
-	case info.State.Msgs > 0 && info.State.FirstSeq > 1:
-		return nil, fmt.Errorf("its entries before %d are missing", info.State.FirstSeq)
-	}
-	return info, nil
+// Follow implements [control.Log].
+func (l *Log) Follow(ctx context.Context, from int64, visit func(control.Entry) error) error {
+	return l.o.Copy.Follow(ctx, from, visit)
 }
 
-// Close ends the log. The connection stays open.
+// Close ends the log. The connection and the copy stay open.
 func (l *Log) Close() error {
 	l.stop()
 	l.jobs.Wait()

@@ -1,6 +1,8 @@
 package jetstream_test
 
 import (
+	"errors"
+	"os"
 	"testing"
 	"time"
 
@@ -11,10 +13,21 @@ import (
 	"github.com/yaya-ai/yaya/control"
 	"github.com/yaya-ai/yaya/control/controltest"
 	"github.com/yaya-ai/yaya/control/jetstream"
+	"github.com/yaya-ai/yaya/control/local"
+	"github.com/yaya-ai/yaya/internal/journal"
 )
 
-// alone starts a server that is its own majority, and returns a connection to it.
+func isUnavailable(err error) bool {
+	return errors.Is(err, control.ErrUnavailable) && !errors.Is(err, control.ErrUncertain)
+}
+
+// alone returns a connection to a server that is its own majority.
 func alone(t *testing.T) *nats.Conn {
+	t.Helper()
+	return connected(t, serverAlone(t))
+}
+
+func serverAlone(t *testing.T) *server.Server {
 	t.Helper()
 	s, err := server.NewServer(&server.Options{ServerName: "alone", DontListen: true, JetStream: true, StoreDir: t.TempDir(), SyncAlways: true, NoSigs: true})
 	if err != nil {
@@ -28,6 +41,11 @@ func alone(t *testing.T) *nats.Conn {
 	if !s.ReadyForConnections(10 * time.Second) {
 		t.Fatal("the server is not ready")
 	}
+	return s
+}
+
+func connected(t *testing.T, s *server.Server) *nats.Conn {
+	t.Helper()
 	conn, err := nats.Connect("", nats.InProcessServer(s))
 	if err != nil {
 		t.Fatal(err)
@@ -36,8 +54,35 @@ func alone(t *testing.T) *nats.Conn {
 	return conn
 }
 
+// replica opens the copy of a node in a folder. It is closed with the test.
+func replica(t *testing.T, dir string, p ...control.Projection) *local.Log {
+	t.Helper()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := local.Open(journal.Root(root), local.Options{Replica: true, Projections: p})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = l.Close() // a test may have
+		_ = root.Close()
+	})
+	return l
+}
+
+func refused(err error) bool {
+	_, ok := errors.AsType[*jetstream.RefusedError](err)
+	return ok
+}
+
+// open opens a log, whose stream it makes if there is none.
 func open(t *testing.T, conn *nats.Conn, o jetstream.Options) *jetstream.Log {
 	t.Helper()
+	if err := jetstream.Found(t.Context(), conn, o, replica(t, t.TempDir())); err != nil {
+		t.Fatal(err)
+	}
 	l, err := jetstream.Open(t.Context(), conn, o)
 	if err != nil {
 		t.Fatal(err)
@@ -49,9 +94,10 @@ func open(t *testing.T, conn *nats.Conn, o jetstream.Options) *jetstream.Log {
 func TestLog(t *testing.T) {
 	conn := alone(t)
 	controltest.Log(t, func(t *testing.T, p control.Projection) (control.Log, func()) {
-		l := open(t, conn, jetstream.Options{Node: "a", Projections: []control.Projection{p}})
+		files := replica(t, t.TempDir(), p)
+		l := open(t, conn, jetstream.Options{Node: "a", Copy: files})
 		return l, func() {
-			if err := l.Close(); err != nil {
+			if err := errors.Join(l.Close(), files.Close()); err != nil {
 				t.Error(err)
 			}
 		}

@@ -3,13 +3,8 @@ package jetstream
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"strconv"
-	"time"
-
-	"github.com/yaya-ai/yaya/control"
 )
 
 // How much one request reads.
@@ -20,50 +15,6 @@ const (
 	endOfBatch = "204"
 	notFound   = "404"
 )
-
-// Read implements [control.Log].
-func (l *Log) Read(from int64, visit func(control.Entry) error) error {
-	l.mu.Lock()
-	last := l.readable
-	l.mu.Unlock()
-	from = max(from, 1)
-	for until := time.Now().Add(patience); from <= last; {
-		var visited error
-		err := l.read(l.ctx, from, last, func(s stored) error {
-			r, err := s.decode()
-			if err != nil {
-				return err
-			}
-			from = s.seq + 1
-			visited = visit(r.entry(s.seq))
-			return visited
-		})
-		switch {
-		case errors.Is(visited, fs.SkipAll):
-			return nil
-		case visited != nil:
-			return visited
-		case err != nil && (l.ctx.Err() != nil || time.Now().After(until)):
-			return fmt.Errorf("the control log cannot be read: %w", err)
-		case from > last:
-			return nil
-		}
-		select {
-		case <-time.After(behind):
-		case <-l.ctx.Done():
-		}
-	}
-	return nil
-}
-
-// Follow implements [control.Log].
-func (l *Log) Follow(ctx context.Context, from int64, visit func(control.Entry) error) error {
-	return control.Follow(ctx, from, l.Read, visit, func() (int64, <-chan struct{}) {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		return l.last, l.changed
-	})
-}
 
 // read visits the entries of the stream from one to another, or to the last one that the server
 // which answers has if that is 0. That server need not have all: any of them answers, whether

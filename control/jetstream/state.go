@@ -2,6 +2,7 @@ package jetstream
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	js "github.com/nats-io/nats.go/jetstream"
@@ -46,17 +47,38 @@ func (l *Log) watch() {
 		case <-l.ctx.Done():
 			return
 		}
+		if !l.known() {
+			l.retry()
+			continue
+		}
 		h, last := l.ask()
+		mine, _ := l.applied()
 		l.mu.Lock()
-		h.nodes = max(h.nodes, 1)
 		if h.leader == "" {
 			h.nodes = l.health.nodes
 		}
 		l.health = h
-		missing := last > l.last
 		l.mu.Unlock()
-		if missing {
+		if last > mine {
 			l.tell()
+		}
+	}
+}
+
+// retry looks for a stream that could not be reached when the log was opened.
+func (l *Log) retry() {
+	_, err := l.meet(l.ctx)
+	if err == nil {
+		l.o.Log.Info().Msg("the control log of the cluster is there")
+		l.tell()
+		return
+	}
+	if refused, ok := errors.AsType[*RefusedError](err); ok {
+		l.applying.Lock()
+		defer l.applying.Unlock()
+		if l.err == nil {
+			l.err = refused
+			l.o.Log.Error().Err(err).Msg("the control log cannot go on")
 		}
 	}
 }
@@ -75,7 +97,8 @@ func (l *Log) ask() (h health, last int64) {
 
 // State implements [control.Log]. The leader and the quorum are as of the last second.
 func (l *Log) State() control.State {
+	last, term := l.applied()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return control.State{Last: l.last, Term: l.term, Leader: l.health.leader, Nodes: l.health.nodes, Quorum: l.health.quorum && l.ctx.Err() == nil}
+	return control.State{Last: last, Term: term, Leader: l.health.leader, Nodes: l.health.nodes, Quorum: l.health.quorum && l.ctx.Err() == nil}
 }

@@ -25,6 +25,10 @@ type Options struct {
 	Now         func() time.Time // default time.Now
 	// Seal enables sealing and the check of seals; nil disables both.
 	Seal *SealOptions
+	// Replica makes the log keep what others have ordered: it takes [Log.Put] and not
+	// [Log.Append]. It must not be sealed: a seal is an entry, and would take an index of the
+	// others.
+	Replica bool
 	// Segment is how many entries a file of the log has at least before it is closed,
 	// and what they have led to is saved; default 10,000. Only a sealed log whose
 	// projections are all [control.Stateful] does so.
@@ -37,7 +41,7 @@ type Options struct {
 type Log struct {
 	o    Options
 	fs   journal.FS
-	term int64
+	term int64 // of the last entry, and of the next one unless it is a replica's
 
 	write  sync.Mutex    // held while one change is checked, written and applied
 	tail   control.Block // what the tail has
@@ -84,6 +88,9 @@ func Open(fsys journal.FS, o Options) (*Log, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	if o.Replica && o.Seal != nil {
+		return nil, errors.New("control log: a replica cannot be sealed")
+	}
 	if err := fsys.MkdirAll(folder); err != nil {
 		return nil, fmt.Errorf("control log: %w", err)
 	}
@@ -117,7 +124,9 @@ func Open(fsys journal.FS, o Options) (*Log, error) {
 	if err != nil {
 		return nil, errors.Join(err, j.Close())
 	}
-	l.term = r.term + 1 // of this run
+	if l.term = r.term; !o.Replica {
+		l.term++ // of this run
+	}
 	l.j, l.segments, l.tail, l.before = j, r.segments, r.tail, r.before
 	l.last, l.readable = j.Last(), j.Last()
 	if c == nil {
@@ -188,6 +197,9 @@ func (l *Log) Append(ctx context.Context, c control.Change, check func() error) 
 	if err := ctx.Err(); err != nil {
 		return control.Entry{}, err
 	}
+	if l.o.Replica {
+		return control.Entry{}, fmt.Errorf("%w: it is a copy of a log elsewhere", control.ErrUnavailable)
+	}
 	if l.err != nil {
 		return control.Entry{}, fmt.Errorf("%w: %w", control.ErrUnavailable, l.err)
 	}
@@ -214,20 +226,25 @@ func (l *Log) commit(e control.Entry) (_ control.Entry, err error) {
 	if e.Index, err = l.persist(e); err != nil {
 		return e, err
 	}
+	return e, l.committed(e)
+}
+
+// committed applies an entry that is written, and notifies followers; write is held.
+func (l *Log) committed(e control.Entry) error {
 	l.tail.Extend(e)
 	l.mu.Lock()
 	l.readable = e.Index
 	l.mu.Unlock()
 	if err := l.apply(e); err != nil {
 		l.err = err
-		return e, err
+		return err
 	}
 	l.mu.Lock()
-	l.last = e.Index
+	l.last, l.term = e.Index, e.Term
 	close(l.changed)
 	l.changed = make(chan struct{})
 	l.mu.Unlock()
-	return e, nil
+	return nil
 }
 
 // recover cuts a failed journal to its durable part, so that a refused entry does
