@@ -187,7 +187,7 @@ func (c *cluster) same() []control.Entry {
 	return c.nodes[0].applied.Entries()
 }
 
-// All nodes append while the server that leads is stopped and comes back, again and
+// CL-01: all nodes append while the server that leads is stopped and comes back, again and
 // again. Each acknowledged change is in the log once, and all nodes have applied the same in the same order.
 func TestLeadersFall(t *testing.T) {
 	c := newCluster(t)
@@ -302,7 +302,7 @@ func TestOnceAmongNodes(t *testing.T) {
 	c.same()
 }
 
-// Without a majority nothing is appended, what was applied is read, and the state says so.
+// CL-02: without a majority nothing is appended, what was applied is read, and the state says so.
 // With one again, everything goes on, and what was refused is not there.
 func TestWithoutMajority(t *testing.T) {
 	c := newCluster(t)
@@ -373,7 +373,7 @@ func TestFanoutReachesNodes(t *testing.T) {
 	}
 }
 
-// A stream from which entries can be deleted, or whose entries do not follow each other, is refused.
+// CL-05: a stream from which entries can be deleted, or whose entries do not follow each other, is refused.
 func TestStreamsThatLose(t *testing.T) {
 	conn := alone(t)
 	api, err := js.New(conn)

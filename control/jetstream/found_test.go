@@ -61,7 +61,7 @@ func TestFound(t *testing.T) {
 	eventually.True(t, "the first node has the change", func() bool { return a.State().Last == 31 })
 }
 
-// A node with entries that are not those of the stream is refused, whether it founds, or joins:
+// CL-05: a node with entries that are not those of the stream is refused, whether it founds, or joins:
 // of two truths nobody can make one.
 func TestOtherEntriesAreRefused(t *testing.T) {
 	conn := alone(t)
@@ -99,7 +99,7 @@ func (l *later) InProcessConn() (net.Conn, error) {
 	return l.conn()
 }
 
-// W-67, W-68: a node starts while no server can be reached, with what it has, and says that it
+// CL-02, W-67: a node starts while no server can be reached, with what it has, and says that it
 // changes nothing. It goes on with the stream when there is one.
 func TestStartsWithoutServers(t *testing.T) {
 	s := serverAlone(t)

@@ -57,6 +57,7 @@ var allowed = map[string][]string{
 	"control":                  {},
 	"control/local":            {"control"},
 	"control/jetstream":        {"control"},
+	"control/nodes":            {"control"},
 	"control/controltest":      {"control"}, // for tests
 	"feature":                  {"kernel/..."},
 	"hooks":                    {"kernel/..."},

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	maxFile = 16 << 10
+	maxFile = 64 << 10
 	block   = "PRIVATE KEY"
 )
 
@@ -34,15 +34,30 @@ func CheckFolder(root *os.Root) error {
 // Read reads a private key. It refuses files that others can read, links, and
 // incomplete keys; only the last are damaged. Without the file the error wraps fs.ErrNotExist.
 func Read(root *os.Root, name string) (crypto.PrivateKey, error) {
-	bad := func(why string, args ...any) error {
-		return fmt.Errorf("key file %s/%s: %s", root.Name(), name, fmt.Sprintf(why, args...))
+	data, err := ReadFile(root, name)
+	if err != nil {
+		return nil, err
 	}
+	b, rest := pem.Decode(data)
+	if b == nil || b.Type != block || len(rest) != 0 {
+		return nil, bad(root, name, "it is damaged: restore it from a backup")
+	}
+	key, err := x509.ParsePKCS8PrivateKey(b.Bytes)
+	if err != nil {
+		return nil, bad(root, name, "it is damaged: %v", err)
+	}
+	return key, nil
+}
+
+// ReadFile reads a file that holds secrets, of at most 64 KiB. It refuses files that others can
+// read, and links.
+func ReadFile(root *os.Root, name string) ([]byte, error) {
 	st, err := root.Lstat(name)
 	if err != nil {
 		return nil, err
 	}
 	if !st.Mode().IsRegular() {
-		return nil, unread.Error(bad("it is not a regular file"))
+		return nil, unread.Error(bad(root, name, "it is not a regular file"))
 	}
 	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 	if err != nil {
@@ -53,21 +68,13 @@ func Read(root *os.Root, name string) (crypto.PrivateKey, error) {
 		return nil, err
 	}
 	if mode := st.Mode(); !mode.IsRegular() || mode.Perm()&0o077 != 0 {
-		return nil, unread.Error(bad("its mode is %v, and others can get at it: chmod 600, or replace the key if they may have", mode))
+		return nil, unread.Error(bad(root, name, "its mode is %v, and others can get at it: chmod 600, or replace the key if they may have", mode))
 	}
-	data, err := io.ReadAll(io.LimitReader(f, maxFile)) //nolint:forbidigo // bounded
-	if err != nil {
-		return nil, err
-	}
-	b, rest := pem.Decode(data)
-	if b == nil || b.Type != block || len(rest) != 0 {
-		return nil, bad("it is damaged: restore it from a backup")
-	}
-	key, err := x509.ParsePKCS8PrivateKey(b.Bytes)
-	if err != nil {
-		return nil, bad("it is damaged: %v", err)
-	}
-	return key, nil
+	return io.ReadAll(io.LimitReader(f, maxFile)) //nolint:forbidigo // bounded
+}
+
+func bad(root *os.Root, name, why string, args ...any) error {
+	return fmt.Errorf("key file %s/%s: %s", root.Name(), name, fmt.Sprintf(why, args...))
 }
 
 // Marshal returns the content of a key's file.

@@ -1,0 +1,226 @@
+package nodes
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/yaya-ai/yaya/control"
+	"github.com/yaya-ai/yaya/internal/lazyregexp"
+)
+
+// Limits of invitations.
+const (
+	inviteLife = 30 * time.Minute
+	maxInvites = 32
+)
+
+var (
+	// ErrRefused is the error about an invitation that is wrong, used, or has expired.
+	ErrRefused = errors.New("the invitation is wrong, was used, or has expired")
+	// ErrTaken is the error about a name that another node has.
+	ErrTaken = errors.New("another node has that name")
+	// ErrUnknown is the error about a node that is not a member.
+	ErrUnknown = errors.New("no node has that name")
+)
+
+// The events of the control log.
+const (
+	evInvited = "node_invited"
+	evJoined  = "node_joined"
+	evStarted = "node_started"
+	evRemoved = "node_removed"
+)
+
+type (
+	invited struct {
+		Hash    []byte    `json:"hmac"` // of the secret
+		Expires time.Time `json:"expires_at"`
+	}
+	joined struct {
+		Invite string `json:"invite,omitempty"` // "" for the one that founded the cluster
+	}
+	started struct {
+		Run string `json:"run"`
+	}
+)
+
+var name = lazyregexp.New(`^[a-z0-9][a-z0-9-]{0,62}$`)
+
+// ValidName reports whether a node can have that name: a label of a host name, in lower case.
+func ValidName(s string) bool { return name().MatchString(s) }
+
+// Member is a node of the cluster.
+type Member struct {
+	Name    string    `json:"name"`
+	Joined  time.Time `json:"joined_at"`
+	Started time.Time `json:"started_at,omitzero"` // for the last time
+	run     string
+}
+
+// Config assembles [Nodes].
+type Config struct {
+	Node     Node
+	Identity ed25519.PrivateKey // of the cluster
+	Now      func() time.Time   // default time.Now
+	// Lost is called once, when this node may no longer be one: it was removed, or another
+	// process has started as this node. It must not block, nor append.
+	Lost func(error)
+}
+
+// Nodes is a projection of the control log: pass it when you open the log, and then pass the
+// log to [Nodes.Start]. All methods are safe for concurrent use.
+type Nodes struct {
+	cfg Config
+	log control.Log
+	run string // of this process
+
+	mu      sync.Mutex
+	members map[string]*Member
+	invites map[string]invited
+	running bool // this process has started as the node
+	lost    bool
+}
+
+var _ control.Projection = (*Nodes)(nil)
+
+// New returns the nodes of a cluster that this one is a member of.
+func New(cfg Config) *Nodes {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	return &Nodes{cfg: cfg, run: rand.Text(), members: map[string]*Member{}, invites: map[string]invited{}}
+}
+
+// Apply implements [control.Projection].
+func (n *Nodes) Apply(e control.Entry) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch e.Event {
+	case evInvited:
+		var p invited
+		if err := e.Decode(&p); err != nil {
+			return err
+		}
+		n.invites[e.Target] = p
+	case evJoined:
+		var p joined
+		if err := e.Decode(&p); err != nil {
+			return err
+		}
+		delete(n.invites, p.Invite)
+		n.members[e.Target] = &Member{Name: e.Target, Joined: e.Time}
+	case evStarted:
+		var p started
+		if err := e.Decode(&p); err != nil {
+			return err
+		}
+		if m := n.members[e.Target]; m != nil {
+			m.Started, m.run = e.Time, p.Run
+		}
+	case evRemoved:
+		delete(n.members, e.Target)
+	default:
+		return nil
+	}
+	n.check()
+	return nil
+}
+
+// check finds out whether this process is still the node; mu is held.
+func (n *Nodes) check() {
+	if !n.running || n.lost {
+		return
+	}
+	err := n.still()
+	if err == nil {
+		return
+	}
+	n.lost = true
+	if n.cfg.Lost != nil {
+		n.cfg.Lost(err)
+	}
+}
+
+// still returns why this process is no longer the node; mu is held.
+func (n *Nodes) still() error {
+	switch m := n.members[n.cfg.Node.Name]; {
+	case m == nil:
+		return fmt.Errorf("the node %s is not a member of the cluster: it was removed; to have it join again: yaya cluster join INVITATION", n.cfg.Node.Name)
+	case n.running && m.run != n.run:
+		return fmt.Errorf("another process has started as the node %s: each node needs a data directory of its own, and no copy of another one's", n.cfg.Node.Name)
+	}
+	return nil
+}
+
+// Start says in the log that this process is the node from now on; another one that was it
+// finds out. An error that wraps [control.ErrUnavailable] can be retried: so that a node starts
+// while nothing can be written.
+func (n *Nodes) Start(ctx context.Context, log control.Log) error {
+	n.mu.Lock()
+	n.log = log
+	n.mu.Unlock()
+	_, err := log.Append(ctx, control.Change{Event: evStarted, Actor: n.cfg.Node.Name, Target: n.cfg.Node.Name, Payload: started{n.run}}, func() error {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		return n.still()
+	})
+	if err != nil {
+		return err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.running = true
+	n.check() // another one may have started since
+	return nil
+}
+
+// Members returns the nodes of the cluster, by name.
+func (n *Nodes) Members() []Member {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	out := make([]Member, 0, len(n.members))
+	for _, m := range n.members {
+		out = append(out, *m)
+	}
+	slices.SortFunc(out, func(a, b Member) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+// Name returns the name of this node.
+func (n *Nodes) Name() string { return n.cfg.Node.Name }
+
+// Remove removes a node, by the decision of somebody. That node stops when it hears of it. It has
+// seen the identity key, and what it needs for the servers of the log.
+func (n *Nodes) Remove(ctx context.Context, actor, node string) error {
+	_, err := n.log.Append(ctx, control.Change{Event: evRemoved, Actor: actor, Target: node}, func() error {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		if n.members[node] == nil {
+			return ErrUnknown
+		}
+		return nil
+	})
+	return err
+}
+
+// hash returns the form of an invitation's secret in the log.
+func (n *Nodes) hash(id string, secret []byte) []byte {
+	m := hmac.New(sha256.New, n.cfg.Identity.Seed())
+	fmt.Fprintf(m, "yaya-node-invite-v1\n%s\n", id)
+	m.Write(secret)
+	return m.Sum(nil)
+}
+
+// Founded returns the change by which the first node becomes a member.
+func Founded(node string) control.Change {
+	return control.Change{Event: evJoined, Actor: control.Owner, Target: node, Payload: joined{}}
+}
