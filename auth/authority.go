@@ -29,6 +29,9 @@ var (
 	ErrRefused    = errors.New("refused")
 	ErrNotFound   = errors.New("not known")
 	ErrBusy       = errors.New("too many devices are waiting for approval")
+	// ErrBehind is wrapped when a node of a cluster has not heard from the others for so
+	// long that it cannot know whose rights they have revoked.
+	ErrBehind = errors.New("this node is cut off from the others, and cannot know who was revoked")
 )
 
 // AuthorityConfig assembles an [Authority]. Keys is required.

@@ -56,6 +56,9 @@ func (p Principal) until() time.Time {
 
 // mayGoOn checks the parts of a principal's rights that can change; mu is held.
 func (a *Authority) mayGoOn(p Principal, grace time.Duration) error {
+	if err := a.current(); err != nil {
+		return err
+	}
 	if p.Kind == Lasting {
 		return a.lastingHolds(p.lasting)
 	}

@@ -100,6 +100,9 @@ func loadServerKey(root *os.Root, mustExist bool) (ed25519.PrivateKey, error) {
 // key in hexadecimal digits.
 func (a *Authority) ServerID() string { return a.serverID }
 
+// Identity returns the identity key, which the nodes of a cluster share. It goes to nobody else.
+func (a *Authority) Identity() ed25519.PrivateKey { return ed25519.NewKeyFromSeed(a.codeKey) }
+
 func serverID(key ed25519.PrivateKey) string {
 	pub, _ := key.Public().(ed25519.PublicKey)
 	sum := sha256.Sum256(pub)

@@ -302,8 +302,11 @@ func (a *Authority) lastingHolds(t *lasting) error {
 }
 
 // VerifyLasting returns the principal of a lasting token. An error wraps
-// [ErrToken].
+// [ErrToken] or [ErrBehind].
 func (a *Authority) VerifyLasting(token string) (Principal, error) {
+	if err := a.current(); err != nil {
+		return Principal{}, err
+	}
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	t := a.findLasting(token)

@@ -116,9 +116,12 @@ func (a *Authority) sign(ctx context.Context, device, family, id string, issued 
 // issuer returns the name of this instance, which is also the audience.
 func (a *Authority) issuer() string { return "urn:yaya:" + a.serverID }
 
-// VerifyToken returns the device of a token. An error wraps [ErrToken].
+// VerifyToken returns the device of a token. An error wraps [ErrToken] or [ErrBehind].
 func (a *Authority) VerifyToken(token string) (Principal, error) {
 	c, err := a.claims(token)
+	if err == nil {
+		err = a.current()
+	}
 	if err != nil {
 		return Principal{}, err
 	}

@@ -139,6 +139,9 @@ type State struct {
 	Leader string // node that orders the changes
 	Nodes  int    // nodes that can vote
 	Quorum bool   // whether changes can be written
+	// Behind is for how long changes may have been made elsewhere that this log does not
+	// know of; 0 for a log of one node.
+	Behind time.Duration
 }
 
 var eventName = lazyregexp.New(`^[a-z][a-z0-9_.]{0,63}$`)

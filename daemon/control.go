@@ -21,6 +21,7 @@ import (
 	"github.com/yaya-ai/yaya/auth"
 	"github.com/yaya-ai/yaya/control"
 	"github.com/yaya-ai/yaya/control/local"
+	"github.com/yaya-ai/yaya/control/nodes"
 	"github.com/yaya-ai/yaya/gateway/admin"
 	"github.com/yaya-ai/yaya/gateway/plane"
 	"github.com/yaya-ai/yaya/internal/journal"
@@ -43,6 +44,9 @@ type controlPlane struct {
 	plane   *plane.Plane
 	kernel  string // id of this kernel
 	keys    *os.Root
+	files   *local.Log
+	cluster *cluster   // nil if this yaya is alone
+	lost    chan error // why this yaya is no longer a node
 }
 
 // openControlPlane opens the control plane of a place that is locked.
@@ -56,23 +60,43 @@ func openControlPlane(ctx context.Context, at *place) (_ *controlPlane, err erro
 	if err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
-	c := &controlPlane{keys: keys}
+	c := &controlPlane{keys: keys, lost: make(chan error, 1)}
 	known, err := local.Prepare(journal.Root(data), journal.Root(keys))
 	if err != nil {
 		return nil, errors.Join(err, keys.Close())
 	}
-	if c.devices, err = auth.NewAuthority(auth.AuthorityConfig{Keys: keys, Known: known, Conceal: at.secrets.ConcealString}); err != nil {
+	node, err := nodes.Read(keys)
+	if err != nil {
 		return nil, errors.Join(err, keys.Close())
 	}
-	c.kernel = "k_" + c.devices.ServerID()[:16] // which no other has
+	who := auth.AuthorityConfig{Keys: keys, Known: known || node != nil, Conceal: at.secrets.ConcealString}
+	if node != nil {
+		who.Node = node.Name
+	}
+	if c.devices, err = auth.NewAuthority(who); err != nil {
+		return nil, errors.Join(err, keys.Close())
+	}
+	c.kernel = kernelID(c.devices.ServerID(), node)
 	c.plane = plane.New(plane.Config{KernelID: c.kernel, Epoch: c.devices.ServerID(), Log: log})
-	changes, err := local.Open(journal.Timed(journal.Root(data), at.metrics.Synced("control")), local.Options{
-		Node: c.kernel, Projections: []control.Projection{c.devices, c.plane}, Seal: &local.SealOptions{Keys: keys}, Log: log,
-	})
-	if err != nil {
+	o := local.Options{Node: c.kernel, Projections: []control.Projection{c.devices, c.plane}, Log: log}
+	var members *nodes.Nodes
+	if node == nil {
+		o.Seal = &local.SealOptions{Keys: keys}
+	} else {
+		members = nodes.New(nodes.Config{Node: *node, Identity: c.devices.Identity(), Lost: func(err error) { c.lost <- err }})
+		o.Replica, o.Projections = true, append(o.Projections, members)
+	}
+	if c.files, err = local.Open(journal.Timed(journal.Root(data), at.metrics.Synced("control")), o); err != nil {
 		return nil, errors.Join(DamagedAt(data, err), keys.Close())
 	}
-	c.log = &auditLog{changes, at.secrets}
+	var changes control.Log = c.files
+	if node != nil {
+		if c.cluster, err = openCluster(ctx, *node, members, c.files, log); err != nil {
+			return nil, errors.Join(err, c.Close(ctx))
+		}
+		changes = c.cluster.log
+	}
+	c.log = &auditLog{changes, c.files, at.secrets}
 	if err := c.devices.Start(changes); err != nil {
 		return nil, errors.Join(err, c.Close(ctx))
 	}
@@ -89,9 +113,13 @@ func openControlPlane(ctx context.Context, at *place) (_ *controlPlane, err erro
 // auditLog is the control log for entries that nothing but the audit depends on: declared
 // secrets are masked in their targets and payloads.
 type auditLog struct {
-	*local.Log
+	control.Log
+	files   *local.Log // of this node
 	secrets *masked.Secrets
 }
+
+// Block returns the file of the log that an entry is in, false for none: queries use it.
+func (l *auditLog) Block(index int64) (control.Block, bool) { return l.files.Block(index) }
 
 // Append implements [control.Log].
 func (l *auditLog) Append(ctx context.Context, c control.Change, check func() error) (control.Entry, error) {
@@ -107,7 +135,11 @@ func (l *auditLog) Append(ctx context.Context, c control.Change, check func() er
 
 // Close closes the log.
 func (c *controlPlane) Close(context.Context) error {
-	return errors.Join(c.log.Close(), c.keys.Close())
+	var err error
+	if c.cluster != nil {
+		err = c.cluster.Close()
+	}
+	return errors.Join(err, c.files.Close(), c.keys.Close())
 }
 
 // decided puts the answer to an ask into the audit: who has let what run, and in which

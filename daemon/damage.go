@@ -12,6 +12,7 @@ import (
 	"github.com/yaya-ai/yaya/auth"
 	"github.com/yaya-ai/yaya/control"
 	"github.com/yaya-ai/yaya/control/local"
+	"github.com/yaya-ai/yaya/control/nodes"
 	"github.com/yaya-ai/yaya/internal/journal"
 	"github.com/yaya-ai/yaya/internal/unread"
 	"github.com/yaya-ai/yaya/internal/worded"
@@ -53,6 +54,13 @@ func lookAtControl(data *os.Root, look func(journal.FS, *os.Root) (local.Verdict
 	if keys != nil {
 		defer func() { err = errors.Join(err, keys.Close()) }()
 	}
+	node, err := nodeOf(keys)
+	if err != nil {
+		findings = append(findings, session.FindingOf("keys/"+nodes.File, err))
+	}
+	if node != nil {
+		look = func(data journal.FS, _ *os.Root) (local.Verdict, error) { return local.VerifyReplica(data) }
+	}
 	v, err := look(journal.Root(data), keys)
 	if d, ok := errors.AsType[*journal.DamageError](err); ok {
 		return max(v.Files, 1), []session.Finding{{File: d.File, Entry: d.Entry, Problem: d.Reason + "; " + remedyDamaged, Damaged: true}}, newestSeal(&v), nil
@@ -78,10 +86,18 @@ func lookAtControl(data *os.Root, look func(journal.FS, *os.Root) (local.Verdict
 	if !holds(keys, auth.ServerKeyFile) {
 		findings = append(findings, session.Finding{File: "keys/" + auth.ServerKeyFile, Problem: "the key that this yaya is known by is missing: restore it from a backup", Damaged: true})
 	}
-	if newest = newestSeal(&v); newest == nil && v.Problem == nil {
+	if newest = newestSeal(&v); newest == nil && v.Problem == nil && node == nil {
 		findings = append(findings, session.Finding{File: local.File, Problem: "it was never sealed: the next start of yaya seals it"})
 	}
 	return v.Files, findings, newest, nil
+}
+
+// nodeOf returns the node that the keys make a yaya, nil if it is alone.
+func nodeOf(keys *os.Root) (*nodes.Node, error) {
+	if keys == nil {
+		return nil, nil //nolint:nilnil // alone
+	}
+	return nodes.Read(keys)
 }
 
 // unreadFile returns the file of the control log or of its keys that an error is about, or

@@ -103,6 +103,7 @@ func (f *front) newAPI(live *admin.Live) *admin.API {
 		Secrets: &secretAdmin{at.vault, at.settings, f.manager}, Plane: st.controlPlane.plane, Live: live,
 		Traffic: &admin.Traffic{Log: st.record.log, Data: at.data, Bodies: st.record.bodies}, Logs: b.mcp.Logs, Mask: at.secrets.String,
 		CheckSetting: SettingChecker(at.settings, f.in.addrs), Doctor: f.doctor.examine, Fingerprint: f.in.source.fingerprint,
+		Nodes:   st.controlPlane.members(),
 		Setup:   func() admin.Setup { return c.setup(f.in.bases, f.in.flags.remote()) },
 		Sandbox: func() admin.Sandbox { return sandboxReport(st.sandboxes, b.programsNow(f.manager.Configured())) },
 		Hooks:   c.listHooks, Skills: c.listSkills,
@@ -114,6 +115,9 @@ func (f *front) newAPI(live *admin.Live) *admin.API {
 func (f *front) answer(ctx context.Context, cfg *gateway.Config) {
 	b, c, st := f.bridge, f.bridge.core, f.bridge.core.st
 	cfg.Authority, cfg.Tool, cfg.Sandboxed = st.controlPlane.devices, proc.Descends, proc.InSandbox
+	if n := st.controlPlane.cluster; n != nil {
+		cfg.Joins = n.nodes
+	}
 	cfg.Wire, cfg.Live, cfg.Shed = f.sockets, f.sockets.Local(), f.sockets.Shed
 	cfg.Routes = slices.Concat(rpc.Routes(st.controlPlane.plane, st.at.log), f.api.Routes(), f.chats.Routes())
 	cfg.MCP, cfg.CLI = b.down, newCLI(ctx, b, f.chats.Service, f.restarts)

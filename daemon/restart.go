@@ -86,6 +86,10 @@ func newRestarts(f *front, in *Inherited) (*restarts, error) {
 	r.audit = func(event, actor string, payload map[string]any) error {
 		controlPlane := f.bridge.core.st.controlPlane
 		_, err := controlPlane.log.Append(context.Background(), control.Change{Event: event, Actor: actor, Target: controlPlane.kernel, Payload: payload}, nil)
+		if controlPlane.cluster != nil && errors.Is(err, control.ErrUnavailable) { // a node can restart while it is cut off
+			f.bridge.core.st.at.log.Warn().Err(err).Str("event", event).Msg("the audit has no entry about this")
+			return nil
+		}
 		return err
 	}
 	if in.Restarted() {

@@ -97,6 +97,11 @@ const asRoot = "yaya runs as root: so do its servers and the commands of its age
 func join(ctx context.Context, f *front) error {
 	c := f.bridge.core
 	k, controlPlane := c.kernel, c.st.controlPlane
+	if controlPlane.cluster != nil {
+		if err := controlPlane.cluster.start(ctx, controlPlane.devices); err != nil {
+			return err
+		}
+	}
 	return controlPlane.plane.Start(ctx, plane.Running{
 		Log: controlPlane.log.Log, Server: f.sockets, Bus: k.Bus, Sessions: k.Sessions, Loop: k.Loop, Mix: c.mix, Memories: c.memory.Count,
 		Exports: c.exports, Invoke: c.invoke, Begin: c.begin,
@@ -149,6 +154,8 @@ func (r *running) wait(ctx context.Context, starting func(context.Context, func(
 	for {
 		select {
 		case err := <-b.core.kernel.Failed():
+			return nil, err
+		case err := <-b.core.st.controlPlane.lost:
 			return nil, err
 		case err := <-required:
 			return nil, err

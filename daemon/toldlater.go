@@ -50,6 +50,9 @@ func (c *controlPlane) tellNow(data *os.Root) error {
 			return fmt.Errorf("%s: %w; mend it: yaya repair", l.file, err)
 		}
 		if _, err := c.log.Append(context.Background(), control.Change{Event: l.event, Actor: control.Owner, Target: l.target, Payload: payload}, nil); err != nil {
+			if c.cluster != nil && errors.Is(err, control.ErrUnavailable) {
+				continue // the next start tells it
+			}
 			return fmt.Errorf("%s: %w", l.file, err)
 		}
 		if err := data.Remove(l.file); err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/yaya-ai/yaya/auth"
+	"github.com/yaya-ai/yaya/control/nodes"
 	"github.com/yaya-ai/yaya/gateway/admin"
 	"github.com/yaya-ai/yaya/gateway/api"
 	"github.com/yaya-ai/yaya/gateway/rpc"
@@ -53,7 +54,7 @@ func everyRoute(t *testing.T) []api.Route {
 	there := http.NotFoundHandler()
 	s := &Server{cfg: Config{
 		Authority: a, Tokens: new(auth.Verifier), MCP: there, Metrics: there, Profiles: there, Live: there, Page: there, Wire: there, CLI: there,
-		Sessions: new(kernelsession.Manager), Status: func() any { return nil }, Routes: apis(t, nil),
+		Sessions: new(kernelsession.Manager), Joins: new(nodes.Nodes), Status: func() any { return nil }, Routes: apis(t, nil),
 	}}
 	return s.table()
 }

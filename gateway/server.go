@@ -68,6 +68,7 @@ type Config struct {
 	Attempts *auth.Attempts
 	// Authority knows the devices; nil for none.
 	Authority *auth.Authority
+	Joins     Joins // who joins the cluster; nil for none
 	Metrics   http.Handler
 	Profiles  http.Handler // below /debug/pprof/; see [Profiles]
 	Live      http.Handler // WebSockets of the local owner

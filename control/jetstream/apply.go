@@ -82,6 +82,9 @@ func (l *Log) catchUp(ctx context.Context, least int64) error {
 	}
 	for {
 		last, _ := l.applied()
+		if least > 0 && last >= least {
+			return nil
+		}
 		err := l.read(ctx, last+1, 0, func(s stored) error {
 			l.applying.Lock()
 			defer l.applying.Unlock()

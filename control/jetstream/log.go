@@ -108,9 +108,12 @@ func Open(ctx context.Context, conn *nats.Conn, o Options) (*Log, error) {
 		return nil, err
 	}
 	l.ctx, l.stop = context.WithCancel(context.Background())
+	begun := time.Now()
 	last, err := l.meet(ctx)
 	if err == nil {
-		err = l.catchUp(ctx, last)
+		if err = l.catchUp(ctx, last); err == nil {
+			l.heard(begun)
+		}
 	}
 	if failed := l.failed(); failed != nil {
 		err = failed

@@ -3,6 +3,8 @@ package jetstream
 import (
 	"context"
 	"errors"
+	"math"
+	"slices"
 	"time"
 
 	js "github.com/nats-io/nats.go/jetstream"
@@ -18,6 +20,8 @@ type health struct {
 	leader string // "" for none
 	nodes  int
 	quorum bool
+	lag    time.Duration // since the leader last heard of a majority: since then another one may lead
+	heard  time.Time     // every entry up to then is applied; zero for never
 }
 
 // healthOf reads the state of a stream's servers.
@@ -27,17 +31,27 @@ func (l *Log) healthOf(info *js.StreamInfo) health {
 		return health{leader: l.conn.ConnectedServerName(), nodes: 1, quorum: true}
 	}
 	h := health{leader: c.Leader, nodes: 1 + len(c.Replicas)}
-	up := 1
+	if h.leader == "" {
+		return h
+	}
+	var last []time.Duration // since each of the others was heard of
 	for _, r := range c.Replicas {
-		if !r.Offline && r.Active < silent {
-			up++
+		if !r.Offline {
+			last = append(last, r.Active)
 		}
 	}
-	h.quorum = h.leader != "" && up > h.nodes/2
+	slices.Sort(last)
+	if others := h.nodes / 2; others > 0 { // that make a majority with the leader
+		if len(last) < others {
+			return h
+		}
+		h.lag = last[others-1]
+	}
+	h.quorum = h.lag < silent
 	return h
 }
 
-// watch asks for the state of the stream, and has entries read whose announcement was lost.
+// watch asks for the state of the stream, and reads entries whose announcement was lost.
 func (l *Log) watch() {
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
@@ -51,17 +65,39 @@ func (l *Log) watch() {
 			l.retry()
 			continue
 		}
+		begun := time.Now()
 		h, last := l.ask()
-		mine, _ := l.applied()
-		l.mu.Lock()
-		if h.leader == "" {
-			h.nodes = l.health.nodes
+		l.seen(h)
+		if h.quorum && l.reach(last) == nil {
+			l.heard(begun)
 		}
-		l.health = h
-		l.mu.Unlock()
-		if last > mine {
-			l.tell()
-		}
+	}
+}
+
+// seen notes what the servers say of themselves; without a leader, how many they are is known
+// from before.
+func (l *Log) seen(h health) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if h.heard = l.health.heard; h.leader == "" {
+		h.nodes = l.health.nodes
+	}
+	l.health = h
+}
+
+// reach applies the entries up to one.
+func (l *Log) reach(last int64) error {
+	ctx, cancel := context.WithTimeout(l.ctx, answerTime)
+	defer cancel()
+	return l.catchUp(ctx, last)
+}
+
+// heard notes that every entry is applied that the leader had at a time.
+func (l *Log) heard(at time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.health.quorum {
+		l.health.heard = at.Add(-l.health.lag)
 	}
 }
 
@@ -100,5 +136,9 @@ func (l *Log) State() control.State {
 	last, term := l.applied()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return control.State{Last: last, Term: term, Leader: l.health.leader, Nodes: l.health.nodes, Quorum: l.health.quorum && l.ctx.Err() == nil}
+	behind := time.Duration(math.MaxInt64)
+	if !l.health.heard.IsZero() {
+		behind = time.Since(l.health.heard)
+	}
+	return control.State{Last: last, Term: term, Leader: l.health.leader, Nodes: l.health.nodes, Quorum: l.health.quorum && l.ctx.Err() == nil, Behind: behind}
 }

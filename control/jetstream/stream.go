@@ -71,9 +71,7 @@ func (l *Log) meet(ctx context.Context) (last int64, err error) {
 	if err := checkStream(l.o, info); err != nil {
 		return 0, err
 	}
-	l.mu.Lock()
-	l.health = l.healthOf(info)
-	l.mu.Unlock()
+	l.seen(l.healthOf(info))
 	last = int64(info.State.LastSeq) //nolint:gosec // a stream's numbers fit
 	l.applying.Lock()
 	defer l.applying.Unlock()

@@ -26,6 +26,23 @@ type Verdict struct {
 // without a folder of keys. A damaged record is a [*journal.DamageError].
 func Verify(data journal.FS, keys *os.Root) (Verdict, error) { return verify(data, keys, true) }
 
+// VerifyReplica checks every bit of a replica, which nobody has sealed. Its seals are
+// older than the replica, or another node's.
+func VerifyReplica(data journal.FS) (v Verdict, err error) {
+	v.Report, err = scanLines(data, func(id int64, line []byte) error {
+		_, err := decode(id, line)
+		return err
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return v, nil
+	}
+	if p, ok := errors.AsType[*SealError](err); ok {
+		v.Problem, err = p, nil
+	}
+	v.Found, v.Files = true, 1
+	return v, err
+}
+
 // Check is [Verify] without what the snapshot vouches for: of the segments that it
 // names, it checks no more than that they are there and have their length. Without a
 // snapshot it is Verify.

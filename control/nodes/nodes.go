@@ -140,14 +140,24 @@ func (n *Nodes) check() {
 	if !n.running || n.lost {
 		return
 	}
-	err := n.still()
-	if err == nil {
-		return
+	if err := n.still(); err != nil {
+		n.lose(err)
 	}
-	n.lost = true
-	if n.cfg.Lost != nil {
+}
+
+// Lose ends this process as a node, for a reason that the log does not have.
+func (n *Nodes) Lose(err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.lose(err)
+}
+
+// lose is Lose; mu is held.
+func (n *Nodes) lose(err error) {
+	if !n.lost && n.cfg.Lost != nil {
 		n.cfg.Lost(err)
 	}
+	n.lost = true
 }
 
 // still returns why this process is no longer the node; mu is held.

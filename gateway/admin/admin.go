@@ -25,6 +25,7 @@ import (
 
 	"github.com/yaya-ai/yaya/auth"
 	"github.com/yaya-ai/yaya/control"
+	"github.com/yaya-ai/yaya/control/nodes"
 	"github.com/yaya-ai/yaya/gateway/api"
 	"github.com/yaya-ai/yaya/gateway/plane"
 	"github.com/yaya-ai/yaya/internal/linelog"
@@ -52,6 +53,7 @@ type Config struct {
 	Approvals *approval.Runtime
 	Folders   *folder.Store
 	Plane     *plane.Plane
+	Nodes     *nodes.Nodes // of the cluster
 	Secrets   Secrets
 	Live      *Live
 	Traffic   *Traffic

@@ -2,9 +2,13 @@ package admin
 
 import (
 	"context"
+	"errors"
 	"net/http"
+	"net/url"
+	"time"
 
 	"github.com/yaya-ai/yaya/auth"
+	"github.com/yaya-ai/yaya/control/nodes"
 	"github.com/yaya-ai/yaya/gateway/api"
 	"github.com/yaya-ai/yaya/gateway/plane"
 	"github.com/yaya-ai/yaya/gateway/plane/agents"
@@ -16,6 +20,14 @@ type Cluster struct {
 	Kernels []plane.KernelInfo `json:"kernels"`
 	Status  plane.Status       `json:"status"`
 	Present []string           `json:"present" doc:"the devices that are connected"`
+	Node    string             `json:"node,omitempty" doc:"this node's name; missing if this yaya is alone"`
+	Members []nodes.Member     `json:"members,omitempty"`
+}
+
+// JoinInvitation makes one yaya a node.
+type JoinInvitation struct {
+	Invitation string    `json:"invitation" doc:"one word, for yaya cluster join"`
+	Expires    time.Time `json:"expires_at"`
 }
 
 // Setup says how to begin with this yaya.
@@ -48,7 +60,34 @@ func (a *API) clusterRoutes() {
 	r := routes{a, "cluster", a.cfg.Plane != nil, "control plane"}
 	handle(r, "GET", "/api/cluster", "cluster", api.For(auth.AgentsRead), "List agents and kernels, with the state of the cluster", http.StatusOK, func(context.Context, *none) (*struct{ Body Cluster }, error) {
 		all, _ := a.cfg.Plane.Agents()
-		return &struct{ Body Cluster }{Cluster{all, a.cfg.Plane.Kernels(), a.cfg.Plane.Status(), a.cfg.Plane.Present()}}, nil
+		out := &struct{ Body Cluster }{Cluster{Agents: all, Kernels: a.cfg.Plane.Kernels(), Status: a.cfg.Plane.Status(), Present: a.cfg.Plane.Present()}}
+		if n := a.cfg.Nodes; n != nil {
+			out.Body.Node, out.Body.Members = n.Name(), n.Members()
+		}
+		return out, nil
+	})
+	r.have, r.what = a.cfg.Nodes != nil, "cluster: yaya cluster init makes one"
+	handle(r, "POST", "/api/cluster/invite", "inviteNode", api.OverSocket(), "Invite one yaya into the cluster", http.StatusCreated, func(ctx context.Context, in *struct {
+		Body struct {
+			URL string `json:"url" maxLength:"1024" doc:"where the other yaya reaches this one"`
+		}
+	},
+	) (*struct{ Body JoinInvitation }, error) {
+		if u, err := url.Parse(in.Body.URL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+			return nil, api.Fail(http.StatusBadRequest, "%.200q is not the URL of a yaya, such as https://gate.example:8787", in.Body.URL)
+		}
+		i, err := a.cfg.Nodes.Invite(ctx, auth.FromContext(ctx).Actor(), in.Body.URL)
+		return &struct{ Body JoinInvitation }{JoinInvitation{i.String(), i.Expires}}, err
+	})
+	handle(r, "POST", "/api/cluster/nodes/{name}/remove", "removeNode", api.OverSocket(), "Remove a node from the cluster", http.StatusNoContent, func(ctx context.Context, in *struct {
+		Name string `path:"name" maxLength:"63"`
+	},
+	) (*none, error) {
+		err := a.cfg.Nodes.Remove(ctx, auth.FromContext(ctx).Actor(), in.Name)
+		if errors.Is(err, nodes.ErrUnknown) {
+			return nil, api.Fail(http.StatusNotFound, "%v: %s", err, in.Name)
+		}
+		return nil, err
 	})
 	r.have, r.what = a.cfg.Live != nil, "metrics"
 	handle(r, "GET", "/api/metrics", "metrics", api.For(auth.MetricsRead), "Get metrics of the last half hour", http.StatusOK, func(context.Context, *none) (*struct{ Body []Reading }, error) {

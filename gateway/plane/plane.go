@@ -13,6 +13,7 @@ package plane
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"sync"
 	"time"
 
@@ -259,7 +260,7 @@ func orEmpty(m map[string]any) map[string]any {
 func (p *Plane) Start(ctx context.Context, r Running) error {
 	p.run = r
 	state := r.Log.State()
-	if _, err := r.Log.Append(ctx, control.Change{Event: evLeader, Actor: p.cfg.KernelID, Target: state.Leader, Payload: leader{state.Leader, state.Term}}, nil); err != nil {
+	if _, err := r.Log.Append(ctx, control.Change{Event: evLeader, Actor: p.cfg.KernelID, Target: state.Leader, Payload: leader{state.Leader, state.Term}}, nil); err != nil && !p.cutOff(err) {
 		return err
 	}
 	p.renew()
@@ -277,6 +278,11 @@ func (p *Plane) Start(ctx context.Context, r Running) error {
 	p.mu.Unlock()
 	p.work.Go(p.beat)
 	return nil
+}
+
+// cutOff reports whether a change failed because this node cannot reach the others.
+func (p *Plane) cutOff(err error) bool {
+	return errors.Is(err, control.ErrUnavailable) && !p.run.Log.State().Quorum
 }
 
 // Close ends what runs by itself.

@@ -208,6 +208,10 @@ func (c *conn) authenticate(challenge *auth.Challenge, text string, addr netip.A
 	if err == nil {
 		return p, nil
 	}
+	if errors.Is(err, auth.ErrBehind) { // nothing is wrong with the client, and another node may know more
+		c.q.flush(codec.CloseFrame(CloseRestart, "nobody can be authenticated now"))
+		return auth.Principal{}, err
+	}
 	frame, ferr := c.fmt.Plain(authFail{"auth_fail", "the token or the signature is not acceptable"})
 	if ferr == nil {
 		c.push(frame, false)
@@ -233,7 +237,7 @@ func (c *conn) prove(challenge *auth.Challenge, data []byte, addr netip.Addr) (a
 		return auth.Principal{}, errors.New("too many failed attempts")
 	}
 	p, err := c.s.cfg.Authority.Prove(challenge, f.Token, sig)
-	if err != nil {
+	if err != nil && !errors.Is(err, auth.ErrBehind) {
 		c.s.cfg.Attempts.Fail(addr)
 	}
 	return p, err
@@ -242,7 +246,13 @@ func (c *conn) prove(challenge *auth.Challenge, data []byte, addr netip.Addr) (a
 // become makes somebody the connection's principal: its rights are those that
 // count, and when they end, so does the connection.
 func (c *conn) become(p auth.Principal) {
-	release := c.s.cfg.Authority.Hold(p, func(error) { c.end(CloseUnauthed, "the token has ended: refresh it, or enroll again") })
+	release := c.s.cfg.Authority.Hold(p, func(cause error) {
+		if errors.Is(cause, auth.ErrBehind) {
+			c.end(CloseRestart, "this node is cut off from the others: come back")
+			return
+		}
+		c.end(CloseUnauthed, "the token has ended: refresh it, or enroll again")
+	})
 	c.mu.Lock()
 	old := c.release
 	c.who, c.release = p, release

@@ -56,7 +56,7 @@ var allowed = map[string][]string{
 	"auth":                     {"control"},
 	"control":                  {},
 	"control/local":            {"control"},
-	"control/jetstream":        {"control"},
+	"control/jetstream":        {"control", "control/nodes"},
 	"control/nodes":            {"control"},
 	"control/controltest":      {"control"}, // for tests
 	"feature":                  {"kernel/..."},
@@ -71,8 +71,8 @@ var allowed = map[string][]string{
 	"mcpbridge/downstream":     {"kernel/...", "mcpbridge/relay"},
 	"mcpbridge/stdioproxy":     {"mcpbridge/downstream"},
 	"mcpbridge/manage":         {"kernel/folder", "feature", "mcpbridge", "mcpbridge/clients", "mcpbridge/oauth", "mcpbridge/servers", "mcpbridge/trust", "mcpbridge/upstream"},
-	"gateway":                  {"kernel/...", "auth", "control", "gateway/..."},
-	"gateway/admin":            {"kernel/...", "auth", "control", "gateway/..."},
+	"gateway":                  {"kernel/...", "auth", "control", "control/nodes", "gateway/..."},
+	"gateway/admin":            {"kernel/...", "auth", "control", "control/nodes", "gateway/..."},
 	"gateway/follow":           {"kernel/..."},
 	"gateway/wire":             {"kernel/...", "auth", "control", "gateway/api", "gateway/follow", "gateway/wire/codec"},
 	"gateway/wire/codec":       {},
@@ -119,7 +119,7 @@ var allowed = map[string][]string{
 	"cmd/yaya": {
 		"daemon", "daemon/datadir", "cmd/yaya/chat", "gateway/client", "mcpbridge/clients", "mcpbridge/manage", "mcpbridge/servers", "mcpbridge/stdioproxy",
 		// Packages for a command's output, or for reading without a daemon.
-		"auth", "control", "control/local", "feature", "gateway", "gateway/admin", "hooks", "kernel/config", "kernel/event", "kernel/folder", "kernel/plugin", "kernel/session", "kernel/tool", "mcpbridge/trust", "plugins/conform", "plugins/fetch", "plugins/llm_echo", "plugins/scaffold",
+		"auth", "control", "control/local", "control/nodes", "feature", "gateway", "gateway/admin", "hooks", "kernel/config", "kernel/event", "kernel/folder", "kernel/plugin", "kernel/session", "kernel/tool", "mcpbridge/trust", "plugins/conform", "plugins/fetch", "plugins/llm_echo", "plugins/scaffold",
 	},
 }
 

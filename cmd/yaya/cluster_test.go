@@ -1,0 +1,299 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/yaya-ai/yaya/gateway/admin"
+	"github.com/yaya-ai/yaya/gateway/client"
+	"github.com/yaya-ai/yaya/internal/eventually"
+)
+
+// natsServers are three NATS servers, as a team runs them.
+type natsServers struct {
+	t     *testing.T
+	o     [3]*server.Options
+	s     [3]*server.Server
+	paths string // the URL of all
+}
+
+func newNATS(t *testing.T) *natsServers {
+	t.Helper()
+	n := &natsServers{t: t}
+	var routes []*url.URL
+	var all []string
+	for i := range n.o {
+		client, cluster := freePort(t), freePort(t)
+		routes = append(routes, &url.URL{Scheme: "nats", Host: fmt.Sprint("127.0.0.1:", cluster)})
+		all = append(all, fmt.Sprint("nats://yaya:secret-of-nats@127.0.0.1:", client))
+		n.o[i] = &server.Options{
+			ServerName: fmt.Sprint("nats", i), Host: "127.0.0.1", Port: client, JetStream: true, StoreDir: t.TempDir(), NoSigs: true,
+			Username: "yaya", Password: "secret-of-nats", Cluster: server.ClusterOpts{Name: "team", Host: "127.0.0.1", Port: cluster},
+		}
+	}
+	n.paths = strings.Join(all, ",")
+	for i := range n.o {
+		n.o[i].Routes = routes
+		n.start(i)
+	}
+	t.Cleanup(func() {
+		for i := range n.s {
+			n.stop(i)
+		}
+	})
+	eventually.True(t, "the servers have a leader", func() bool {
+		return slices.ContainsFunc(n.s[:], func(s *server.Server) bool { return s.JetStreamIsLeader() })
+	})
+	return n
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	_, port, _ := strings.Cut(freeAddr(t), ":")
+	var n int
+	if _, err := fmt.Sscan(port, &n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func (n *natsServers) start(i int) {
+	n.t.Helper()
+	s, err := server.NewServer(n.o[i].Clone())
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	n.s[i] = s
+	s.Start()
+	if !s.ReadyForConnections(30 * time.Second) {
+		n.t.Fatal("a NATS server is not ready")
+	}
+}
+
+func (n *natsServers) stop(i int) {
+	if n.s[i] != nil {
+		n.s[i].Shutdown()
+		n.s[i].WaitForShutdown()
+		n.s[i] = nil
+	}
+}
+
+// member is a node that runs.
+type member struct {
+	*box
+	p *exec.Cmd
+}
+
+// newCluster returns three yayas that are the nodes of a cluster, and run.
+func newCluster(t *testing.T, n *natsServers, before func(first *box)) [3]*member {
+	t.Helper()
+	var all [3]*member
+	for i, name := range nodeNames {
+		b := newBox(t)
+		if i == 0 {
+			before(b)
+			b.must("cluster", "init", "--nats", n.paths, "--name", name)
+		} else {
+			b.must("cluster", "join", all[0].joinInvitation(), "--name", name)
+		}
+		all[i] = &member{b, b.serve()}
+	}
+	return all
+}
+
+var nodeNames = [3]string{"north", "south", "west"}
+
+func (b *box) joinInvitation() string {
+	b.t.Helper()
+	var out admin.JoinInvitation
+	if err := json.Unmarshal([]byte(b.must("cluster", "invite", "--url", "http://"+b.addr, "--json")), &out); err != nil {
+		b.t.Fatal(err)
+	}
+	return out.Invitation
+}
+
+func (b *box) cluster() (c admin.Cluster) {
+	b.t.Helper()
+	if err := json.Unmarshal([]byte(b.must("cluster", "status", "--json")), &c); err != nil {
+		b.t.Fatal(err)
+	}
+	return c
+}
+
+// enrolls enrolls a device with a code.
+func (b *box) enrolls(name, code string) (client.Credentials, error) {
+	b.t.Helper()
+	c, err := client.New("http://"+b.addr, name, name)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return c, c.Enroll(b.t.Context(), nil, code)
+}
+
+// enrollsWith enrolls a device with a code that another node makes, and that counts once.
+func (b *box) enrollsWith(other *box, name string) (c client.Credentials) {
+	b.t.Helper()
+	code := other.invite("default", "tools:call")
+	eventually.True(b.t, "the node knows the code", func() bool {
+		var err error
+		c, err = b.enrolls(name, code)
+		return err == nil
+	})
+	for _, at := range []*box{b, other} {
+		if _, err := at.enrolls("thief", code); err == nil {
+			b.t.Error("a code was used twice, want an error")
+		}
+	}
+	return c
+}
+
+// admits reports whether a node accepts a token.
+func (b *box) admits(token string) bool {
+	b.t.Helper()
+	_, err := refusedWith(b.t.Context(), b.url(), token)
+	return err == nil
+}
+
+// CL-01, CL-06, CL-07, W-44: several yayas have one truth. It begins with all that the
+// first node had alone; a code and an invitation count once; a device that is revoked on one node is
+// out on all; a node that was killed catches up; one that was removed does not come back.
+func TestCluster(t *testing.T) {
+	t.Parallel()
+	n := newNATS(t)
+	var phone client.Credentials
+	all := newCluster(t, n, func(first *box) {
+		p := first.serve()
+		var err error
+		if phone, err = first.enrolls("phone", first.invite("default", "tools:call")); err != nil {
+			t.Fatal(err)
+		}
+		end(t, p)
+	})
+	north, south, west := all[0], all[1], all[2]
+	for i, b := range all {
+		c := b.cluster()
+		if len(c.Members) != 3 || c.Node != nodeNames[i] || !c.Status.Quorum || c.Status.Nodes != 3 || !strings.HasPrefix(c.Status.Leader, "nats") {
+			t.Errorf("%s: the cluster is %+v, want three members, and three servers with a leader", nodeNames[i], c)
+		}
+		if !b.admits(phone.Token) {
+			t.Errorf("%s does not admit a device that the first node had alone", nodeNames[i])
+		}
+	}
+	if text := south.must("cluster", "status"); !strings.Contains(text, "south (this one)") || !strings.Contains(text, "changes can be made") {
+		t.Errorf("yaya cluster status prints\n%s", text)
+	}
+
+	tablet := west.enrollsWith(south.box, "tablet")
+	for _, b := range all {
+		eventually.True(t, "every node admits the tablet", func() bool { return b.admits(tablet.Token) })
+	}
+
+	west.must("device", "revoke", "phone")
+	begun := time.Now()
+	for _, b := range all {
+		eventually.True(t, "every node refuses a device that was revoked", func() bool { return !b.admits(phone.Token) })
+	}
+	t.Logf("revoked on all nodes after %v", time.Since(begun).Round(time.Millisecond))
+
+	west.kill()
+	laptop := north.enrollsWith(south.box, "laptop")
+	west.p = west.serve()
+	eventually.True(t, "a node that was killed knows what it has missed", func() bool { return west.admits(laptop.Token) })
+
+	south.must("cluster", "remove", "west")
+	gone(t, west.p)
+	if out, err := west.run("serve", "--listen", west.addr); err == nil || !strings.Contains(out, "was removed") {
+		t.Errorf("a node that was removed starts: %v\n%s", err, out)
+	}
+	used := north.joinInvitation()
+	east, late := newBox(t), newBox(t)
+	east.must("cluster", "join", used, "--name", "east")
+	if out, err := late.run("cluster", "join", used, "--name", "late"); err == nil || !strings.Contains(out, "was used") {
+		t.Errorf("an invitation was used twice: %v\n%s", err, out)
+	}
+	if c := north.cluster(); len(c.Members) != 3 {
+		t.Errorf("the members are %+v, want north, south and east", c.Members)
+	}
+}
+
+// CL-02, CL-09, W-67: while most servers of the log are gone, nodes refuse changes and devices,
+// answer their owner with what they have, and can restart. Afterwards all goes on.
+func TestClusterWithoutQuorum(t *testing.T) {
+	t.Parallel()
+	n := newNATS(t)
+	var phone client.Credentials
+	all := newCluster(t, n, func(first *box) {
+		p := first.serve()
+		var err error
+		if phone, err = first.enrolls("phone", first.invite("default", "tools:call")); err != nil {
+			t.Fatal(err)
+		}
+		end(t, p)
+	})
+	north, south := all[0], all[1]
+	n.stop(1)
+	n.stop(2)
+	eventually.True(t, "a node says that no change can be made", func() bool {
+		return strings.Contains(north.must("cluster", "status"), "no change can be made")
+	})
+	if out, err := north.run("device", "invite"); err == nil || !strings.Contains(out, "cannot be written") {
+		t.Errorf("a code was made without a quorum: %v\n%s", err, out)
+	}
+	for _, b := range []*member{north, south} { // nobody knows whether another node has revoked it
+		eventually.True(t, "a node that is cut off refuses devices", func() bool {
+			status, _ := refusedWith(t.Context(), b.url(), phone.Token)
+			return status == http.StatusServiceUnavailable
+		})
+	}
+	south.kill()
+	south.daemon("serve", "--listen", south.addr)
+	eventually.True(t, "a node starts without a quorum", func() bool {
+		_, err := south.run("cluster", "status")
+		return err == nil
+	})
+	for _, b := range all {
+		if out := b.must("device", "list"); !strings.Contains(out, "phone") {
+			t.Errorf("the devices without a quorum are\n%s", out)
+		}
+	}
+	n.start(1)
+	n.start(2)
+	eventually.True(t, "changes can be made again", func() bool {
+		_, err := south.run("device", "revoke", "phone")
+		return err == nil
+	})
+	for _, b := range all {
+		eventually.True(t, "every node refuses a device that was revoked", func() bool { return !b.admits(phone.Token) })
+	}
+	eventually.True(t, "the node that had started meanwhile is announced", func() bool {
+		return !south.cluster().Members[1].Started.IsZero()
+	})
+}
+
+// end ends a yaya, and waits for it.
+func end(t *testing.T, p *exec.Cmd) {
+	t.Helper()
+	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	gone(t, p)
+}
+
+// kill ends a node at once.
+func (m *member) kill() {
+	m.t.Helper()
+	if err := m.p.Process.Kill(); err != nil {
+		m.t.Fatal(err)
+	}
+	gone(m.t, m.p)
+}
