@@ -84,8 +84,11 @@ func (c *conn) send(m message) error {
 	return err
 }
 
-// read handles what yaya sends. A request is handled on the goroutine that has read it, while
-// another one goes on reading, so that nobody has to be woken up before it begins.
+// handOver is how long a request may take before another goroutine goes on reading.
+const handOver = 100 * time.Microsecond
+
+// read handles what yaya sends. A request is handled on the goroutine that has read it, so that
+// nobody has to be woken up for it; if it takes longer, another one goes on reading.
 func (c *conn) read(ctx context.Context, lines *bufio.Scanner, over chan<- error) {
 	for lines.Scan() {
 		var m incoming
@@ -107,9 +110,16 @@ func (c *conn) read(ctx context.Context, lines *bufio.Scanner, over chan<- error
 			c.cancel(m.Params)
 		case m.ID != nil:
 			running, cancel := c.begin(ctx, &m)
-			c.work.Go(func() { c.read(ctx, lines, over) })
+			c.work.Add(1)
+			next := time.AfterFunc(handOver, func() {
+				defer c.work.Done()
+				c.read(ctx, lines, over)
+			})
 			c.serve(running, cancel, &m)
-			return
+			if !next.Stop() {
+				return
+			}
+			c.work.Done()
 		}
 	}
 	over <- lines.Err()
