@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/ed25519"
 	"crypto/sha256"
@@ -38,6 +39,7 @@ type cluster struct {
 	nodes *nodes.Nodes
 	conn  *nats.Conn
 	log   *jetstream.Log
+	news  *jetstream.Fanout
 	ends  undo
 }
 
@@ -57,13 +59,27 @@ func openCluster(ctx context.Context, n nodes.Node, members *nodes.Nodes, own je
 		c.conn.Close()
 		return nil, err
 	}
+	if c.news, err = jetstream.NewFanout(c.conn, cmp.Or(n.Servers.Stream, "yaya")+"_news", log); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
 	return c, nil
+}
+
+// between carries news to other nodes, nil if this yaya is alone.
+func (c *controlPlane) between() control.Fanout {
+	if c.cluster == nil {
+		return nil
+	}
+	return c.cluster.news
 }
 
 // Close ends the log and the connection.
 func (c *cluster) Close() error {
 	c.ends.all()
 	err := c.log.Close()
+	if c.news != nil {
+		err = errors.Join(err, c.news.Close())
+	}
 	c.conn.Close()
 	return err
 }
@@ -115,7 +131,11 @@ func (c *controlPlane) members() *nodes.Nodes {
 
 // kernelID is the id of a yaya's kernel, which no other has.
 func kernelID(serverID string, n *nodes.Node) string {
-	if n != nil { // the nodes of a cluster have one identity
+	switch {
+	case n == nil:
+	case n.Kernel != "":
+		return n.Kernel
+	default: // the nodes of a cluster have one identity
 		sum := sha256.Sum256([]byte(serverID + "\n" + n.Name))
 		serverID = hex.EncodeToString(sum[:])
 	}
@@ -152,6 +172,7 @@ func (g *Flags) FoundCluster(ctx context.Context, f Founding) (replicas int, err
 		if c.cluster != nil {
 			return fmt.Errorf("this yaya is the node %s of a cluster already", c.cluster.nodes.Name())
 		}
+		f.Node.Kernel = c.kernel // its agents stay its own
 		_, err := c.log.Append(ctx, nodes.Founded(f.Node.Name), nil)
 		return err
 	})

@@ -77,7 +77,11 @@ func openControlPlane(ctx context.Context, at *place) (_ *controlPlane, err erro
 		return nil, errors.Join(err, keys.Close())
 	}
 	c.kernel = kernelID(c.devices.ServerID(), node)
-	c.plane = plane.New(plane.Config{KernelID: c.kernel, Epoch: c.devices.ServerID(), Log: log})
+	epoch := c.devices.ServerID()
+	if node != nil {
+		epoch += "." + node.Name // nodes number the updates of agents by themselves
+	}
+	c.plane = plane.New(plane.Config{KernelID: c.kernel, Epoch: epoch, Log: log})
 	o := local.Options{Node: c.kernel, Projections: []control.Projection{c.devices, c.plane}, Log: log}
 	var members *nodes.Nodes
 	if node == nil {

@@ -104,7 +104,7 @@ func join(ctx context.Context, f *front) error {
 	}
 	return controlPlane.plane.Start(ctx, plane.Running{
 		Log: controlPlane.log.Log, Server: f.sockets, Bus: k.Bus, Sessions: k.Sessions, Loop: k.Loop, Mix: c.mix, Memories: c.memory.Count,
-		Exports: c.exports, Invoke: c.invoke, Begin: c.begin,
+		Nodes: controlPlane.between(), Exports: c.exports, Invoke: c.invoke, Begin: c.begin,
 	})
 }
 

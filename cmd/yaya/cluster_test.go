@@ -16,6 +16,8 @@ import (
 
 	"github.com/yaya-ai/yaya/gateway/admin"
 	"github.com/yaya-ai/yaya/gateway/client"
+	"github.com/yaya-ai/yaya/gateway/plane"
+	"github.com/yaya-ai/yaya/gateway/plane/agents"
 	"github.com/yaya-ai/yaya/internal/eventually"
 )
 
@@ -177,9 +179,14 @@ func TestCluster(t *testing.T) {
 		if phone, err = first.enrolls("phone", first.invite("default", "tools:call")); err != nil {
 			t.Fatal(err)
 		}
+		first.must("run", "hello")
 		end(t, p)
 	})
 	north, south, west := all[0], all[1], all[2]
+	eventually.True(t, "another node knows the agent that the first node had alone, and its kernel", func() bool {
+		c := south.cluster()
+		return len(c.Agents) == 1 && slices.ContainsFunc(c.Kernels, func(k plane.KernelInfo) bool { return k.ID == c.Agents[0].KernelID && k.Status == "connected" })
+	})
 	for i, b := range all {
 		c := b.cluster()
 		if len(c.Members) != 3 || c.Node != nodeNames[i] || !c.Status.Quorum || c.Status.Nodes != 3 || !strings.HasPrefix(c.Status.Leader, "nats") {
@@ -198,6 +205,28 @@ func TestCluster(t *testing.T) {
 		eventually.True(t, "every node admits the tablet", func() bool { return b.admits(tablet.Token) })
 	}
 
+	watch := client.Start(client.Options{Credentials: tablet})
+	defer watch.Close()
+	for i, b := range all {
+		eventually.True(t, "every node knows that the tablet is connected to one of them, and that all kernels are", func() bool {
+			c := b.cluster()
+			there := 0
+			for _, k := range c.Kernels {
+				if k.Status == "connected" {
+					there++
+				}
+			}
+			return slices.Equal(c.Present, []string{"tablet"}) && there == 3
+		})
+		if i == 0 {
+			continue
+		}
+		id := "session-of-" + nodeNames[i]
+		b.must("run", "--session", id, "hello")
+		eventually.True(t, "every node knows the agents of the others", func() bool {
+			return slices.ContainsFunc(north.cluster().Agents, func(a agents.Agent) bool { return a.ID == id && a.Status == "idle" })
+		})
+	}
 	west.must("device", "revoke", "phone")
 	begun := time.Now()
 	for _, b := range all {

@@ -3,6 +3,8 @@ package jetstream
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
+	"sync"
 
 	"github.com/google/uuid"
 	"github.com/nats-io/nats.go"
@@ -22,7 +24,13 @@ type Fanout struct {
 	self    string
 	sub     *nats.Subscription
 	log     zerolog.Logger
+	out     chan []byte   // events on their way: a server that does not read holds up nobody
+	over    chan struct{} // closed by Close
+	sender  sync.WaitGroup
 }
+
+// maxOut is how many events wait until they are sent. Later ones are lost.
+const maxOut = 1024
 
 var _ control.Fanout = (*Fanout)(nil)
 
@@ -36,9 +44,26 @@ type carried struct {
 
 // NewFanout returns a fan-out over a subject; default "yaya_fanout".
 func NewFanout(conn *nats.Conn, subject string, log zerolog.Logger) (_ *Fanout, err error) {
-	f := &Fanout{conn: conn, subject: cmp.Or(subject, "yaya_fanout"), self: uuid.NewString(), log: log}
-	f.sub, err = conn.Subscribe(f.subject, f.take)
-	return f, err
+	f := &Fanout{conn: conn, subject: cmp.Or(subject, "yaya_fanout"), self: uuid.NewString(), log: log, out: make(chan []byte, maxOut), over: make(chan struct{})}
+	if f.sub, err = conn.Subscribe(f.subject, f.take); err != nil {
+		return nil, err
+	}
+	f.sender.Go(f.send)
+	return f, nil
+}
+
+// send sends events until Close.
+func (f *Fanout) send() {
+	for {
+		select {
+		case raw := <-f.out:
+			if err := f.conn.Publish(f.subject, raw); err != nil && !errors.Is(err, nats.ErrConnectionReconnecting) && !errors.Is(err, nats.ErrReconnectBufExceeded) {
+				f.log.Warn().Err(err).Msg("an event does not reach other nodes")
+			}
+		case <-f.over:
+			return
+		}
+	}
 }
 
 func (f *Fanout) take(m *nats.Msg) {
@@ -60,7 +85,11 @@ func (f *Fanout) Publish(topic, event string, payload any) {
 		raw, err = json.Marshal(carried{f.self, topic, event, raw})
 	}
 	if err == nil {
-		err = f.conn.Publish(f.subject, raw)
+		select {
+		case f.out <- raw:
+		default:
+			err = errors.New("too many events wait")
+		}
 	}
 	if err != nil {
 		f.log.Warn().Err(err).Str("topic", topic).Str("event", event).Msg("an event does not reach other nodes")
@@ -72,5 +101,12 @@ func (f *Fanout) Subscribe(fn func(topic, event string, payload any)) (cancel fu
 	return f.here.Subscribe(fn)
 }
 
-// Close ends it.
-func (f *Fanout) Close() error { return f.sub.Unsubscribe() }
+// Close sends what waits, and ends it.
+func (f *Fanout) Close() error {
+	close(f.over)
+	f.sender.Wait()
+	for len(f.out) > 0 {
+		_ = f.conn.Publish(f.subject, <-f.out) // it may be lost
+	}
+	return f.sub.Unsubscribe()
+}

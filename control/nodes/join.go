@@ -173,7 +173,7 @@ func (n *Nodes) Answer(ctx context.Context, request []byte) ([]byte, error) {
 		return nil, badName(q.Node)
 	}
 	there := n.cfg.Node
-	there.Name = q.Node
+	there.Name, there.Kernel = q.Node, ""
 	raw, err = json.Marshal(Welcome{there, n.cfg.Identity.Seed()})
 	if err != nil {
 		return nil, err

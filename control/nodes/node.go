@@ -16,7 +16,10 @@ const File = "cluster.json"
 
 // Node makes a yaya a node of a cluster.
 type Node struct {
-	Name    string  `json:"name"`
+	Name string `json:"name"`
+	// Kernel is the id of the kernel of the node that founded the cluster, which had it
+	// before; others have one that follows from their name.
+	Kernel  string  `json:"kernel,omitempty"`
 	Servers Servers `json:"nats"`
 }
 

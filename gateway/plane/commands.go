@@ -59,23 +59,15 @@ func (p *Plane) Agent(id string) (agents.Agent, error) {
 // Kill ends an agent's turn, and it is not an agent any longer; its history stays. The
 // caller has checked [auth.AgentsKill].
 func (p *Plane) Kill(ctx context.Context, who auth.Principal, id, reason string) error {
-	a, err := p.Agent(id)
-	if err != nil {
-		return err
-	}
-	_, err = p.append(ctx, evKilled, who.Actor(), id, killed{clip(reason)}, func() error {
+	_, err := p.append(ctx, evKilled, who.Actor(), id, killed{clip(reason), false}, func() error {
 		_, err := p.Agent(id)
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	if a.KernelID == p.cfg.KernelID {
-		p.run.Loop.Cancel(id)
-	} else {
-		p.tell(a.KernelID, wire.Event{Name: "kill_agent", Payload: agents.KillAgent{Type: "kill_agent", ID: id, Reason: reason, Time: control.Stamp(time.Now())}})
-	}
-	return nil
+	return err
+}
+
+func killEvent(id, reason string, at time.Time) wire.Event {
+	return wire.Event{Name: "kill_agent", Payload: agents.KillAgent{Type: "kill_agent", ID: id, Reason: reason, Time: control.Stamp(at)}}
 }
 
 // tell sends an event to an attached kernel, if it is there.

@@ -101,14 +101,6 @@ func (p *Plane) Agents() (all []agents.Agent, index int64) {
 	return p.agents.List(), p.at
 }
 
-// Present are the devices that are connected.
-func (p *Plane) Present() []string {
-	if p.run.Server == nil {
-		return []string{}
-	}
-	return p.run.Server.Present()
-}
-
 // Heartbeat is how this kernel is.
 func (p *Plane) Heartbeat() agents.Heartbeat {
 	ctx, cancel := context.WithTimeout(context.Background(), heartbeatEvery/3)
@@ -116,6 +108,16 @@ func (p *Plane) Heartbeat() agents.Heartbeat {
 	return agents.Heartbeat{
 		AgentCount: p.agents.Count(p.cfg.KernelID), Entropy: p.run.Mix.Entropy(), DriftScore: p.run.Mix.Drift(), MemoryCount: p.run.Memories(ctx),
 	}
+}
+
+// beats takes in a heartbeat of a kernel that is here, and tells the other nodes.
+func (p *Plane) beats(id string, b agents.Heartbeat, now time.Time) {
+	p.heard(id, b, now)
+	n := news{Kernel: id, Beat: &b}
+	if id == p.cfg.KernelID {
+		n.Present = p.run.Server.Present()
+	}
+	p.tellNodes(evHeartbeat, n)
 }
 
 // heard takes in a heartbeat and passes it on.
@@ -333,7 +335,7 @@ func (t kernels) Push(ctx context.Context, c wire.Client, topic, name string, pa
 		if b.AgentCount < 0 || b.MemoryCount < 0 || b.Entropy < 0 || b.DriftScore < 0 {
 			return nil, wire.Refuse("a heartbeat's numbers are not negative")
 		}
-		p.heard(id, agents.Heartbeat{AgentCount: b.AgentCount, Entropy: b.Entropy, DriftScore: b.DriftScore, MemoryCount: b.MemoryCount}, time.Now())
+		p.beats(id, agents.Heartbeat{AgentCount: b.AgentCount, Entropy: b.Entropy, DriftScore: b.DriftScore, MemoryCount: b.MemoryCount}, time.Now())
 		return nil, nil //nolint:nilnil // {}
 	case "register_agent":
 		return p.register(ctx, c, id, payload)
@@ -405,7 +407,7 @@ func (p *Plane) killed(ctx context.Context, c wire.Client, kernel string, payloa
 	if err := wire.Decode(payload, &m); err != nil {
 		return nil, err
 	}
-	return p.change(ctx, evKilled, c, m.ID, killed{clip(m.Reason)}, p.ownAgent(m.ID, kernel))
+	return p.change(ctx, evKilled, c, m.ID, killed{clip(m.Reason), true}, p.ownAgent(m.ID, kernel))
 }
 
 func (p *Plane) ownAgent(id, kernel string) func() error {

@@ -55,6 +55,8 @@ type Running struct {
 	Bus      *bus.Bus
 	Sessions *session.Manager
 	Loop     *loop.Loop
+	// Nodes carries news between the nodes of a cluster; nil if this yaya is alone.
+	Nodes control.Fanout
 	// Mix holds the weights by which this kernel's tools and skills are measured.
 	Mix *measure.Mix
 	// Memories counts what this kernel remembers.
@@ -97,10 +99,16 @@ type Plane struct {
 	promoted map[string]bool
 	asked    int // kernels to do a skill, so far: the next one has to
 	places   int // attachments of kernels so far
+	endings  []ending
+	// elsewhere are the devices that are connected to other nodes, by their kernels.
+	elsewhere map[string]map[string]bool
+	ended     chan struct{} // there are endings
+	hello     chan struct{} // another node asks for a heartbeat
 
 	stop chan struct{}
 	work sync.WaitGroup
 	subs []*bus.Subscription
+	deaf func() // ends hearing of other nodes
 }
 
 var _ control.Projection = (*Plane)(nil)
@@ -110,6 +118,7 @@ func New(cfg Config) *Plane {
 	return &Plane{
 		cfg: cfg, kernels: map[string]*kernel{}, fitness: map[string]*measure.Fitness{}, calls: map[string]*call{}, rates: map[string]*rate{},
 		promoted: map[string]bool{}, reporters: map[*reporting]struct{}{}, counts: map[string]*tally{}, stop: make(chan struct{}), quorum: true,
+		elsewhere: map[string]map[string]bool{}, ended: make(chan struct{}, 1), hello: make(chan struct{}, 1),
 	}
 }
 
@@ -137,6 +146,7 @@ type (
 	}
 	killed struct {
 		Reason string `json:"reason"`
+		Own    bool   `json:"by_kernel,omitempty"` // which knows it
 	}
 	attached struct {
 		Device string `json:"device_id"`
@@ -183,6 +193,7 @@ func (p *Plane) apply(e control.Entry) (topic string, ev wire.Event, err error) 
 		case agents.UpdateAgent:
 			p.agents.Update(m)
 		case agents.KillAgent:
+			p.kill(e, m)
 			p.agents.Kill(m)
 		}
 		return lobbyTopic, ev, nil
@@ -276,6 +287,8 @@ func (p *Plane) Start(ctx context.Context, r Running) error {
 	p.mu.Lock()
 	p.started = true
 	p.mu.Unlock()
+	p.deaf = p.hearNodes()
+	p.tellNodes(evHello, news{})
 	p.work.Go(p.beat)
 	return nil
 }
@@ -294,8 +307,10 @@ func (p *Plane) Close() {
 	if !was {
 		return
 	}
+	p.deaf()
 	close(p.stop)
 	p.work.Wait()
+	p.tellNodes(evLeaves, news{})
 	ctx, cancel := context.WithTimeout(context.Background(), heartbeatEvery/3)
 	defer cancel()
 	p.sumUp(ctx, time.Now(), true)
@@ -313,6 +328,10 @@ func (p *Plane) beat() {
 		select {
 		case now := <-t.C:
 			p.tick(now)
+		case <-p.ended:
+			p.endAgents()
+		case <-p.hello:
+			p.beats(p.cfg.KernelID, p.Heartbeat(), time.Now())
 		case <-p.stop:
 			return
 		}
@@ -322,7 +341,7 @@ func (p *Plane) beat() {
 func (p *Plane) tick(now time.Time) {
 	ctx, cancel := context.WithTimeout(context.Background(), heartbeatEvery/3)
 	defer cancel()
-	p.heard(p.cfg.KernelID, p.Heartbeat(), now)
+	p.beats(p.cfg.KernelID, p.Heartbeat(), now)
 	p.staleKernels(now)
 	p.watchQuorum(now)
 	p.reconcile(ctx)

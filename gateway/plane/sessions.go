@@ -99,7 +99,7 @@ var (
 
 // gone removes one of this kernel's agents, if it is there.
 func (p *Plane) gone(ctx context.Context, id, reason string) error {
-	_, err := p.append(ctx, evKilled, p.cfg.KernelID, id, killed{reason}, p.own(id))
+	_, err := p.append(ctx, evKilled, p.cfg.KernelID, id, killed{reason, true}, p.own(id))
 	if errors.Is(err, errNotThere) {
 		return nil
 	}

@@ -21,7 +21,7 @@ func TestStateIsWhatTheEntriesLedTo(t *testing.T) {
 		event, target, payload := evRegistered, id, any(registered{k, "chat", map[string]any{"n": i}})
 		switch r.IntN(8) {
 		case 0:
-			event, payload = evKilled, killed{"enough"}
+			event, payload = evKilled, killed{"enough", false}
 		case 1:
 			event, payload = evUpdated, updated{"running", map[string]any{"turn_id": "t"}} // of an earlier yaya
 		case 2:

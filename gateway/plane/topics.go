@@ -64,7 +64,7 @@ func (l lobby) Join(_ context.Context, c wire.Client, _ string, since *wire.Curs
 		return wire.Joined{}, err
 	}
 	p := l.p
-	res := LobbyJoined{Present: p.run.Server.Present()}
+	res := LobbyJoined{Present: p.Present()}
 	p.telling.Lock()
 	defer p.telling.Unlock()
 	res.Cursor = wire.Cursor{Epoch: p.lobbyEpoch(), Seq: p.at}
@@ -130,8 +130,8 @@ func (p *Plane) replay(told func(control.Entry) (wire.Event, bool, error)) func(
 	}
 }
 
-// Presence tells the lobby that a device has come or gone.
-func (p *Plane) Presence(device string, there bool) {
+// showPresence tells the lobby of this node that a device has come or gone.
+func (p *Plane) showPresence(device string, there bool) {
 	if p.run.Server == nil {
 		return
 	}

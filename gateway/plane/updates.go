@@ -41,7 +41,7 @@ type counted struct {
 // kernel that does not have the agent gets errNotThere.
 func (p *Plane) update(ctx context.Context, kernel, id, status string, patch map[string]any) (index int64, err error) {
 	for {
-		index, err := p.tryUpdate(kernel, id, status, patch)
+		index, err := p.tryUpdate(kernel, id, status, patch, true)
 		if !errors.Is(err, errUsedUp) {
 			return index, err
 		}
@@ -51,7 +51,8 @@ func (p *Plane) update(ctx context.Context, kernel, id, status string, patch map
 	}
 }
 
-func (p *Plane) tryUpdate(kernel, id, status string, patch map[string]any) (index int64, err error) {
+// tryUpdate is one attempt at update. One of another node is not counted here.
+func (p *Plane) tryUpdate(kernel, id, status string, patch map[string]any, here bool) (index int64, err error) {
 	p.telling.Lock()
 	defer p.telling.Unlock()
 	a, ok := p.agents.Get(id)
@@ -65,7 +66,10 @@ func (p *Plane) tryUpdate(kernel, id, status string, patch map[string]any) (inde
 	now := time.Now()
 	m := agents.UpdateAgent{Type: "update_agent", ID: id, Status: status, ContextPatch: orEmpty(patch), Index: p.at, Time: control.Stamp(now)}
 	p.agents.Update(m)
-	p.tally(kernel, now).statuses[status]++
+	if here {
+		p.tally(kernel, now).statuses[status]++
+		p.tellNodes(evStatus, news{Kernel: kernel, Agent: id, Status: status, Patch: patch})
+	}
 	p.announce(lobbyTopic, updateEvent(m))
 	return m.Index, nil
 }

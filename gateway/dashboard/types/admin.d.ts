@@ -84,6 +84,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/cluster/invite": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Invite one yaya into the cluster
+         * @description Over the Unix socket alone, for the user that runs yaya.
+         */
+        post: operations["inviteNode"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/cluster/nodes/{name}/remove": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Remove a node from the cluster
+         * @description Over the Unix socket alone, for the user that runs yaya.
+         */
+        post: operations["removeNode"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/config": {
         parameters: {
             query?: never;
@@ -1372,6 +1412,9 @@ export interface components {
         Cluster: {
             agents: components["schemas"]["Agent"][] | null;
             kernels: components["schemas"]["KernelInfo"][] | null;
+            members?: components["schemas"]["Member"][] | null;
+            /** @description this node's name; missing if this yaya is alone */
+            node?: string;
             /** @description the devices that are connected */
             present: string[] | null;
             status: components["schemas"]["Status"];
@@ -1530,12 +1573,22 @@ export interface components {
             /** @description where the device reaches this yaya: the answer has a QR code with it */
             url?: string;
         };
+        InviteNodeRequest: {
+            /** @description where the other yaya reaches this one */
+            url: string;
+        };
         Item: {
             /** @enum {string} */
             kind: "check" | "server" | "instructions";
             name?: string;
             /** @description the command line or the address, exactly, and what of its sandbox is enforced here */
             runs?: string;
+        };
+        JoinInvitation: {
+            /** Format: date-time */
+            expires_at: string;
+            /** @description one word, for yaya cluster join */
+            invitation: string;
         };
         KernelInfo: {
             capabilities: string[] | null;
@@ -1591,6 +1644,13 @@ export interface components {
              * @description calls that could not be written to disk
              */
             failed: number;
+        };
+        Member: {
+            /** Format: date-time */
+            joined_at: string;
+            name: string;
+            /** Format: date-time */
+            started_at?: string;
         };
         NewProvider: {
             config?: {
@@ -2326,6 +2386,68 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Cluster"];
                 };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    inviteNode: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["InviteNodeRequest"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JoinInvitation"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    removeNode: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description Error */
             default: {
