@@ -16,6 +16,7 @@ import (
 	"net/http"
 	"os"
 	"path"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -225,6 +226,8 @@ func (g *Flags) JoinCluster(ctx context.Context, i nodes.Invitation, name string
 	if err != nil {
 		return out, err
 	}
+	_, err = os.Stat(filepath.Join(p.Data, filepath.Dir(filepath.FromSlash(local.File)))) //nolint:forbidigo // whether it is there
+	fresh := errors.Is(err, fs.ErrNotExist)
 	known := 0
 	if err := g.withControlPlane(ctx, p, func(_ *place, c *controlPlane) error {
 		if c.cluster != nil {
@@ -252,8 +255,15 @@ func (g *Flags) JoinCluster(ctx context.Context, i nodes.Invitation, name string
 	}
 	out.Node = name
 	return out, g.holdingData(func(_ Paths, data *os.Root) error {
-		out.Aside = "alone-" + time.Now().UTC().Format("20060102T150405Z")
-		return becomeNode(data, out.Aside, w)
+		aside := "alone-" + time.Now().UTC().Format("20060102T150405Z")
+		if err := becomeNode(data, aside, w); err != nil {
+			return err
+		}
+		if fresh { // it has never run
+			return data.RemoveAll(aside)
+		}
+		out.Aside = aside
+		return nil
 	})
 }
 

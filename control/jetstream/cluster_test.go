@@ -1,7 +1,6 @@
 package jetstream_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -147,12 +146,9 @@ func (c *cluster) connect(n *node) {
 	}
 	n.files = replica(c.t, c.t.TempDir(), n.applied)
 	o := jetstream.Options{Node: n.name, Replicas: 3, Copy: n.files}
-	eventually.True(c.t, "the stream is made", func() bool { // the servers elect a leader first
-		ctx, cancel := context.WithTimeout(c.t.Context(), 5*time.Second)
-		defer cancel()
-		err = jetstream.Found(ctx, n.conn, o, n.files)
-		return err == nil
-	})
+	if err := jetstream.Found(c.t.Context(), n.conn, o, n.files); err != nil { // the servers elect a leader first
+		c.t.Fatal(err)
+	}
 	if n.log, err = jetstream.Open(c.t.Context(), n.conn, o); err != nil {
 		c.t.Fatal(err)
 	}

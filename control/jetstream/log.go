@@ -22,6 +22,7 @@ const (
 	answerTime = time.Second
 	patience   = 5 * time.Second
 	retryAfter = 50 * time.Millisecond
+	foundTime  = 20 * time.Second
 	// lookEvery is how often a node asks the stream for its state, and reads what it has missed.
 	lookEvery = time.Second
 	// behind is how long a node waits before it reads again what it knows to be there: it may

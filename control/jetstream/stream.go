@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	js "github.com/nats-io/nats.go/jetstream"
@@ -123,6 +124,26 @@ func equal(a, b control.Entry) bool {
 	return a.Term == b.Term && a.Time.Equal(b.Time) && a.Event == b.Event && a.Actor == b.Actor && a.Target == b.Target && x.String() == y.String()
 }
 
+// makeStream makes the stream, or finds it. Servers that have just started need a while until
+// they can.
+func makeStream(ctx context.Context, api js.JetStream, o Options) (s js.Stream, err error) {
+	for until := time.Now().Add(foundTime); ; {
+		attempt, cancel := context.WithTimeout(ctx, patience)
+		s, err = api.CreateStream(attempt, config(o)) // the same stream is not refused
+		if errors.Is(err, js.ErrStreamNameAlreadyInUse) {
+			s, err = api.Stream(attempt, o.Stream)
+		}
+		cancel()
+		if err == nil || ctx.Err() != nil || time.Now().After(until) {
+			return s, err
+		}
+		select {
+		case <-time.After(retryAfter):
+		case <-ctx.Done():
+		}
+	}
+}
+
 // Found makes the stream of a new cluster, and gives it the entries of a log that a node has had
 // alone. It does nothing that was done already, so that it can be repeated after a failure; a
 // stream with other entries is refused ([RefusedError]).
@@ -135,10 +156,7 @@ func Found(ctx context.Context, conn *nats.Conn, o Options, from interface {
 	if err != nil {
 		return err
 	}
-	s, err := api.CreateStream(ctx, config(o)) // the same stream is not refused
-	if errors.Is(err, js.ErrStreamNameAlreadyInUse) {
-		s, err = api.Stream(ctx, o.Stream)
-	}
+	s, err := makeStream(ctx, api, o)
 	if err != nil {
 		return fmt.Errorf("the stream %s of the control log cannot be made: %w", o.Stream, err)
 	}

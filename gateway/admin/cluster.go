@@ -66,13 +66,16 @@ func (a *API) clusterRoutes() {
 		}
 		return out, nil
 	})
-	r.have, r.what = a.cfg.Nodes != nil, "cluster: yaya cluster init makes one"
+	alone := api.Fail(http.StatusConflict, "this yaya is alone: yaya cluster init makes it the first node of a cluster")
 	handle(r, "POST", "/api/cluster/invite", "inviteNode", api.OverSocket(), "Invite one yaya into the cluster", http.StatusCreated, func(ctx context.Context, in *struct {
 		Body struct {
 			URL string `json:"url" maxLength:"1024" doc:"where the other yaya reaches this one"`
 		}
 	},
 	) (*struct{ Body JoinInvitation }, error) {
+		if a.cfg.Nodes == nil {
+			return nil, alone
+		}
 		if u, err := url.Parse(in.Body.URL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 			return nil, api.Fail(http.StatusBadRequest, "%.200q is not the URL of a yaya, such as https://gate.example:8787", in.Body.URL)
 		}
@@ -83,6 +86,9 @@ func (a *API) clusterRoutes() {
 		Name string `path:"name" maxLength:"63"`
 	},
 	) (*none, error) {
+		if a.cfg.Nodes == nil {
+			return nil, alone
+		}
 		err := a.cfg.Nodes.Remove(ctx, auth.FromContext(ctx).Actor(), in.Name)
 		if errors.Is(err, nodes.ErrUnknown) {
 			return nil, api.Fail(http.StatusNotFound, "%v: %s", err, in.Name)

@@ -83,6 +83,7 @@ var allowed = map[string][]string{
 	"cmd/yaya/chat":            {},
 	"gateway/wire/wiretest":    {"kernel/...", "auth", "control/...", "gateway/...", "plugins/llm_echo", "plugins/memory_sqlite", "plugins/strategy_react"}, // for tests
 	"examples/remote-device":   {"gateway/client"},
+	"examples/cluster/nats":    {},
 	"sdk":                      {},
 	"sdk/go":                   {},
 	"gateway/client":           {"auth", "gateway/plane/agents", "gateway/wire/codec"},
