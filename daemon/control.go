@@ -61,17 +61,18 @@ func openControlPlane(ctx context.Context, at *place) (_ *controlPlane, err erro
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
 	c := &controlPlane{keys: keys, lost: make(chan error, 1)}
-	known, err := local.Prepare(journal.Root(data), journal.Root(keys))
-	if err != nil {
-		return nil, errors.Join(err, keys.Close())
-	}
 	node, err := nodes.Read(keys)
 	if err != nil {
 		return nil, errors.Join(err, keys.Close())
 	}
-	who := auth.AuthorityConfig{Keys: keys, Known: known || node != nil, Conceal: at.secrets.ConcealString}
-	if node != nil {
-		who.Node = node.Name
+	who := auth.AuthorityConfig{Keys: keys, Known: true, Conceal: at.secrets.ConcealString}
+	if node == nil {
+		who.Known, err = local.Prepare(journal.Root(data), journal.Root(keys))
+	} else {
+		who.Node, err = node.Name, local.PrepareReplica(journal.Root(data))
+	}
+	if err != nil {
+		return nil, errors.Join(err, keys.Close())
 	}
 	if c.devices, err = auth.NewAuthority(who); err != nil {
 		return nil, errors.Join(err, keys.Close())

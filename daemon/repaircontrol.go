@@ -11,7 +11,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/yaya-ai/yaya/auth"
 	"github.com/yaya-ai/yaya/control/local"
+	"github.com/yaya-ai/yaya/control/nodes"
 	"github.com/yaya-ai/yaya/daemon/datadir"
 	"github.com/yaya-ai/yaya/internal/journal"
 	"github.com/yaya-ai/yaya/internal/unread"
@@ -90,6 +92,12 @@ func repairControl(data *os.Root) (r datadir.Report, err error) {
 		r.Folder = ""
 		return r, nil
 	}
+	if node, err := nodeIn(data); err != nil || node != nil {
+		if err == nil {
+			err = repairCopy(data, &r, problem)
+		}
+		return r, err
+	}
 	// The note first: after a crash in between, the next repair finds damage again.
 	if err := tellLater(data, restartedFile, restarted{r.Folder, Printable(problem, 600)}); err != nil {
 		return r, err
@@ -117,6 +125,44 @@ func repairControl(data *os.Root) (r datadir.Report, err error) {
 		}
 	}
 	return r, r.Write(data)
+}
+
+// nodeIn returns the node that a data directory makes a yaya, nil if it is alone.
+func nodeIn(data *os.Root) (_ *nodes.Node, err error) {
+	keys, err := data.OpenRoot("keys")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil //nolint:nilnil // alone
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, keys.Close()) }()
+	node, err := nodes.Read(keys)
+	if err != nil || node == nil {
+		return nil, err
+	}
+	if !holds(keys, auth.ServerKeyFile) {
+		return nil, fmt.Errorf("the key keys/%s of this node is missing: restore it from a backup; or remove the node (yaya cluster remove), move the folder keys out of the data directory, and have it join again", auth.ServerKeyFile)
+	}
+	return node, nil
+}
+
+// repairCopy moves the log of a node aside, which the cluster has.
+func repairCopy(data *os.Root, r *datadir.Report, problem string) error {
+	folder := path.Dir(local.File)
+	entries, err := fs.ReadDir(data.FS(), folder)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		name := path.Join(folder, e.Name())
+		aside := path.Join(r.Folder, name)
+		if err := journal.SetAside(journal.Root(data), name, aside); err != nil {
+			return fmt.Errorf("repair the control log: %w", err)
+		}
+		r.Mended = append(r.Mended, datadir.Mended{File: name, Reason: problem, Aside: aside, Lost: "nothing: the next start fetches the log from the cluster"})
+	}
+	return r.Write(data)
 }
 
 // withRemedy adds what to do to an error about a control log or a key that is damaged.

@@ -175,7 +175,7 @@ func (b *box) admits(token string) bool {
 	return err == nil
 }
 
-// CL-01, CL-06, CL-07, W-44: several yayas have one truth. It begins with all that the
+// CL-01, CL-05, CL-06, CL-07, W-44: several yayas have one truth. It begins with all that the
 // first node had alone; a code and an invitation count once; a device that is revoked on one node is
 // out on all; a node that was killed catches up; one that was removed does not come back.
 func TestCluster(t *testing.T) {
@@ -262,6 +262,26 @@ func TestCluster(t *testing.T) {
 	east.must("cluster", "join", used, "--name", "east")
 	if out, err := late.run("cluster", "join", used, "--name", "late"); err == nil || !strings.Contains(out, "was used") {
 		t.Errorf("an invitation was used twice: %v\n%s", err, out)
+	}
+	south.kill()
+	log := south.file("control", "log.jsonl")
+	raw, err := os.ReadFile(log)
+	if err == nil {
+		raw[len(raw)/2] ^= 1
+		err = os.WriteFile(log, raw, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := south.run("serve", "--listen", south.addr); err == nil || !strings.Contains(out, "yaya repair") {
+		t.Errorf("a node whose copy is damaged starts: %v\n%s", err, out)
+	}
+	if out := south.must("repair", "--control"); !strings.Contains(out, "fetches the log from the cluster") {
+		t.Errorf("the repair of a node prints\n%s", out)
+	}
+	south.p = south.serve()
+	if south.knows(north.box); !south.admits(laptop.Token) {
+		t.Error("a node that was repaired does not know what the others know")
 	}
 	if c := north.cluster(); len(c.Members) != 3 {
 		t.Errorf("the members are %+v, want north, south and east", c.Members)

@@ -30,6 +30,7 @@ If you have a backup, compare first: yaya restore brings back what repair cannot
 With --control, a damaged control log begins again: it is not cut, because devices that
 were revoked later would come back. Earlier devices, tokens and keys are no longer valid,
 and the earlier log is kept in damaged/. Restore a backup instead if you have one.
+A node of a cluster loses nothing: it fetches the log from the cluster again.
 
 With --session, only the tape of that session is repaired, and yaya can go on running.
 Otherwise stop yaya first.`,

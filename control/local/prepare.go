@@ -61,6 +61,23 @@ func Prepare(data, keys journal.FS) (known bool, err error) {
 	return known, err
 }
 
+// PrepareReplica runs before a replica is opened. It creates an empty log if there is none: the
+// others have its entries.
+func PrepareReplica(data journal.FS) error {
+	f, err := data.Open(File, journal.ReadOnly)
+	if err == nil {
+		return f.Close()
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("control log: %w", err)
+	}
+	segments, err := listSegments(data)
+	if err != nil || len(segments) > 0 {
+		return err
+	}
+	return create(data)
+}
+
 // create makes an empty log, durably.
 func create(data journal.FS) error {
 	err := data.MkdirAll(folder)

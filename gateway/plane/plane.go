@@ -34,6 +34,7 @@ import (
 const (
 	heartbeatEvery = 15 * time.Second
 	staleAfter     = 60 * time.Second
+	lookEvery      = time.Second // at the state of a log that others write, too
 )
 
 // maxAgents bounds the agents: beyond it, this kernel's idle agents leave, the
@@ -96,6 +97,7 @@ type Plane struct {
 	rates    map[string]*rate
 	started  bool
 	quorum   bool
+	leader   string // that was told last; "" for none
 	promoted map[string]bool
 	asked    int // kernels to do a skill, so far: the next one has to
 	places   int // attachments of kernels so far
@@ -323,11 +325,19 @@ func (p *Plane) Close() {
 func (p *Plane) beat() {
 	t := time.NewTicker(heartbeatEvery)
 	defer t.Stop()
+	var look <-chan time.Time
+	if p.run.Nodes != nil { // others can change how the log is
+		l := time.NewTicker(lookEvery)
+		defer l.Stop()
+		look = l.C
+	}
 	p.tick(time.Now())
 	for {
 		select {
 		case now := <-t.C:
 			p.tick(now)
+		case now := <-look:
+			p.watchQuorum(now)
 		case <-p.ended:
 			p.endAgents()
 		case <-p.hello:

@@ -187,13 +187,19 @@ func (c consensus) Join(_ context.Context, cl wire.Client, _ string, _ *wire.Cur
 	}}, nil
 }
 
-// watchQuorum tells when changes cannot be written, and when they can again.
+// watchQuorum tells when changes cannot be written, when they can again, and who leads now.
 func (p *Plane) watchQuorum(now time.Time) {
 	s := p.run.Log.State()
 	p.mu.Lock()
-	was := p.quorum
+	was, led := p.quorum, p.leader
 	p.quorum = s.Quorum
+	if s.Leader != "" {
+		p.leader = s.Leader
+	}
 	p.mu.Unlock()
+	if led != "" && s.Leader != "" && led != s.Leader {
+		p.run.Server.Publish(consensusTopic, wire.Event{Name: evLeader, Payload: LeaderElected{Type: evLeader, Node: s.Leader, Term: s.Term, Time: control.Stamp(now)}})
+	}
 	if was == s.Quorum {
 		return
 	}
