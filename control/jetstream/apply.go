@@ -5,7 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
+
+	"github.com/nats-io/nats.go"
+	js "github.com/nats-io/nats.go/jetstream"
 
 	"github.com/yaya-ai/yaya/control"
 )
@@ -49,6 +53,15 @@ func (l *Log) applied() (index, term int64) {
 	return s.Last, s.Term
 }
 
+// announced hears that the stream has another entry.
+func (l *Log) announced(m *nats.Msg) {
+	seq, err := strconv.ParseInt(m.Header.Get(js.SequenceHeader), 10, 64)
+	if last, _ := l.applied(); err == nil && seq <= last {
+		return // it is this node's own, most likely
+	}
+	l.tell()
+}
+
 // tell has keepUp read.
 func (l *Log) tell() {
 	select {
@@ -65,11 +78,7 @@ func (l *Log) keepUp() {
 		case <-l.ctx.Done():
 			return
 		}
-		err := l.catchUp(l.ctx, 0)
-		if err == nil {
-			err = l.o.Copy.Sync(l.ctx)
-		}
-		if err != nil && l.ctx.Err() == nil {
+		if err := l.catchUp(l.ctx, 0); err != nil && l.ctx.Err() == nil {
 			l.o.Log.Debug().Err(err).Msg("the control log cannot be kept up now")
 		}
 	}

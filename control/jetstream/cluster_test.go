@@ -25,7 +25,7 @@ import (
 
 // cluster are three servers, each with a node that is connected to it alone.
 type cluster struct {
-	t      *testing.T
+	t      testing.TB
 	routes []*url.URL
 	nodes  [3]*node
 }
@@ -43,7 +43,7 @@ type node struct {
 }
 
 // newCluster starts the servers, and opens the log on each node.
-func newCluster(t *testing.T) *cluster {
+func newCluster(t testing.TB) *cluster {
 	t.Helper()
 	c := &cluster{t: t}
 	for i := range c.nodes {
@@ -78,7 +78,7 @@ func newCluster(t *testing.T) *cluster {
 	return c
 }
 
-func freePort(t *testing.T) int {
+func freePort(t testing.TB) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // test
 	if err != nil {

@@ -105,7 +105,7 @@ func Open(ctx context.Context, conn *nats.Conn, o Options) (*Log, error) {
 		return nil, err
 	}
 	l := &Log{o: o, conn: conn, js: api, run: uuid.NewString(), told: make(chan struct{}, 1), health: health{nodes: 1}}
-	if l.heed, err = conn.Subscribe(announcements(o.Stream), func(*nats.Msg) { l.tell() }); err != nil {
+	if l.heed, err = conn.Subscribe(announcements(o.Stream), l.announced); err != nil {
 		return nil, err
 	}
 	l.ctx, l.stop = context.WithCancel(context.Background())

@@ -22,12 +22,12 @@ func isUnavailable(err error) bool {
 }
 
 // alone returns a connection to a server that is its own majority.
-func alone(t *testing.T) *nats.Conn {
+func alone(t testing.TB) *nats.Conn {
 	t.Helper()
 	return connected(t, serverAlone(t))
 }
 
-func serverAlone(t *testing.T) *server.Server {
+func serverAlone(t testing.TB) *server.Server {
 	t.Helper()
 	s, err := server.NewServer(&server.Options{ServerName: "alone", DontListen: true, JetStream: true, StoreDir: t.TempDir(), SyncAlways: true, NoSigs: true})
 	if err != nil {
@@ -44,7 +44,7 @@ func serverAlone(t *testing.T) *server.Server {
 	return s
 }
 
-func connected(t *testing.T, s *server.Server) *nats.Conn {
+func connected(t testing.TB, s *server.Server) *nats.Conn {
 	t.Helper()
 	conn, err := nats.Connect("", nats.InProcessServer(s))
 	if err != nil {
@@ -55,7 +55,7 @@ func connected(t *testing.T, s *server.Server) *nats.Conn {
 }
 
 // replica opens the copy of a node in a folder. It is closed with the test.
-func replica(t *testing.T, dir string, p ...control.Projection) *local.Log {
+func replica(t testing.TB, dir string, p ...control.Projection) *local.Log {
 	t.Helper()
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -78,7 +78,7 @@ func refused(err error) bool {
 }
 
 // open opens a log, whose stream it makes if there is none.
-func open(t *testing.T, conn *nats.Conn, o jetstream.Options) *jetstream.Log {
+func open(t testing.TB, conn *nats.Conn, o jetstream.Options) *jetstream.Log {
 	t.Helper()
 	if err := jetstream.Found(t.Context(), conn, o, replica(t, t.TempDir())); err != nil {
 		t.Fatal(err)

@@ -61,6 +61,10 @@ func (l *Log) watch() {
 		case <-l.ctx.Done():
 			return
 		}
+		// Not with each entry: the stream has them on the disk, and a node fetches what it loses.
+		if err := l.o.Copy.Sync(l.ctx); err != nil && l.ctx.Err() == nil {
+			l.o.Log.Warn().Err(err).Msg("the copy of the control log may not have reached the disk")
+		}
 		if !l.known() {
 			l.retry()
 			continue

@@ -33,6 +33,14 @@ const (
 	lingering = 500 * time.Millisecond
 )
 
+// What a connection does. A request counts from the end of its head on, as in net/http: who stops
+// in the middle of one holds up nobody.
+const (
+	nothing int32 = iota
+	asked         // a request is under way
+	leaving       // it is about to be closed, and no request begins
+)
+
 // conn is a connection that the fast path serves.
 type conn struct {
 	l     *Listener
@@ -42,8 +50,8 @@ type conn struct {
 
 	buf    []byte // what was read and not used: buf[start:]
 	start  int
-	busy   atomic.Bool // a request is under way
-	served bool        // at least one request, or those of the program before this one
+	doing  atomic.Int32 // nothing, asked or leaving
+	served bool         // at least one request, or those of the program before this one
 
 	readBy  time.Time // the deadlines that are set; zero for none
 	writeBy time.Time
@@ -79,7 +87,7 @@ func (c *conn) serve() {
 	for {
 		h, length, more := c.next()
 		if h == nil {
-			if handed = more; handed {
+			if handed = more && c.ask(); handed {
 				c.nc.Unread(c.buf[c.start:])
 				c.handOn(c.nc)
 			}
@@ -106,16 +114,19 @@ func (c *conn) next() (h *head, length int64, more bool) {
 				return h, length, true
 			}
 		}
-		nothing := len(b) == 0 || !ready && len(bytes.Trim(b, "\r\n")) == 0
-		switch {
-		case nothing && c.served:
-			began = false
+		empty := len(b) == 0 || !ready && len(bytes.Trim(b, "\r\n")) == 0
+		if c.served {
 			c.rest()
-		case !nothing && !began:
+		}
+		switch {
+		case empty && c.served:
+			began = false
+			c.waitIdle()
+		case !empty && !began:
 			began = true
 			c.setReadBy(time.Now().Add(c.l.cfg.HeadTimeout))
 		}
-		if nothing && c.l.draining.Load() { // after rest: Shutdown looks in the opposite order
+		if c.l.draining.Load() { // after rest: Shutdown looks in the opposite order
 			return nil, 0, false
 		}
 		if err := c.fill(); err != nil {
@@ -165,12 +176,19 @@ func (c *conn) skipLineEnds() bool {
 	return true
 }
 
+// ask notes that a request is under way. It reports false if the connection is about to be closed.
+func (c *conn) ask() bool {
+	if c.doing.CompareAndSwap(nothing, asked) {
+		c.l.cfg.State(c.nc, http.StateActive)
+	}
+	return c.doing.Load() == asked
+}
+
 // rest notes that nothing is under way.
 func (c *conn) rest() {
-	if c.busy.Swap(false) {
+	if c.doing.CompareAndSwap(asked, nothing) {
 		c.l.cfg.State(c.nc, http.StateIdle)
 	}
-	c.waitIdle()
 }
 
 // waitIdle sets the deadline for the next request, unless one that is nearly as late is set.
@@ -196,9 +214,6 @@ func (c *conn) fill() error {
 	n, err := c.nc.Read(c.buf[len(c.buf):cap(c.buf)])
 	c.buf = c.buf[:len(c.buf)+n]
 	if n > 0 {
-		if !c.busy.Swap(true) {
-			c.l.cfg.State(c.nc, http.StateActive)
-		}
 		return nil
 	}
 	return err
@@ -206,7 +221,9 @@ func (c *conn) fill() error {
 
 // respond serves one request, and reports whether the connection goes on.
 func (c *conn) respond(h *head, length int64) (goOn bool) {
-	c.busy.Store(true)
+	if !c.ask() {
+		return false
+	}
 	c.served = true
 	x := newExchange(c, length)
 	r := new(http.Request)
@@ -255,7 +272,7 @@ func (c *conn) abort() {
 
 // closeIfIdle closes the connection if nothing has been asked on it.
 func (c *conn) closeIfIdle() {
-	if !c.busy.Load() {
+	if c.doing.CompareAndSwap(nothing, leaving) {
 		_ = c.nc.Close() // serve finds out
 	}
 }

@@ -280,6 +280,37 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
+// A client that stops in the middle of a head holds up nobody: it has asked nothing yet. One byte
+// on a kept connection is such a head, too.
+func TestShutdownAmidHeads(t *testing.T) {
+	whole := post("/a", "x")
+	for _, kept := range []bool{false, true} {
+		for _, half := range []string{"P", "POST /a HTTP/1.1\r\n", whole[:strings.Index(whole, "\r\n\r\n")+2]} {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRoad(t, true, http.HandlerFunc(echo))
+				c := r.dial()
+				if kept {
+					send(t, c, whole)
+					status(t, c)
+				}
+				send(t, c, half)
+				time.Sleep(100 * time.Millisecond)
+				if err := r.fast.Close(); err != nil {
+					t.Fatal(err)
+				}
+				begun := time.Now()
+				if err := r.fast.Shutdown(t.Context()); err != nil {
+					t.Error(err)
+				}
+				if took := time.Since(begun); took > 0 {
+					t.Errorf("Shutdown waited %v for %q (kept: %v), want no time", took, half, kept)
+				}
+				ended(t, c)
+			})
+		}
+	}
+}
+
 // The state of a connection is reported as net/http reports it. One that is handed on is
 // net/http's after its last one.
 func TestStates(t *testing.T) {

@@ -63,7 +63,8 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, msg *jsonrpc.Mess
 	}
 	c := s.find(who.Principal, token)
 	if c == nil || c.profile.name != p.name {
-		refuse(w, http.StatusNotFound, msg.ID, jsonrpc.CodeInvalidRequest, "unknown session")
+		status, why := s.noSession()
+		refuse(w, status, msg.ID, jsonrpc.CodeInvalidRequest, "%s", why)
 		return nil, false, false
 	}
 	return c, false, true
@@ -83,7 +84,8 @@ func (s *Server) opened(w http.ResponseWriter, r *http.Request, who tool.Caller)
 	}
 	c := s.find(who.Principal, token)
 	if c == nil || c.profile.name != p.name {
-		http.Error(w, "unknown session", http.StatusNotFound)
+		status, why := s.noSession()
+		http.Error(w, why, status)
 		return nil, nil, false
 	}
 	return c, p, true

@@ -128,7 +128,8 @@ func (s *Server) postBatch(w http.ResponseWriter, r *http.Request, who tool.Call
 		refused(http.StatusBadRequest, "%v", errNoBatches)
 		return
 	case c == nil || c.profile.name != p.name:
-		refused(http.StatusNotFound, "unknown session")
+		status, why := s.noSession()
+		refused(status, "%s", why)
 		return
 	case !c.batches():
 		refused(http.StatusBadRequest, "%v", errNoBatches)

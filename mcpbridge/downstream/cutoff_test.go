@@ -32,6 +32,17 @@ func TestCutOffCalls(t *testing.T) {
 			t.Errorf("got %d %s, want %s", a.status, a.body, want)
 		}
 	})
+	t.Run("late", func(t *testing.T) { // a client must not take a stop for the end of its session
+		r := newRig(t, hang)
+		s := r.session()
+		r.srv.Close()
+		if a := r.send("POST", call, s); a.status != 503 || !strings.Contains(a.body, "shutting down") {
+			t.Errorf("got %d %s, want 503 that says that yaya is shutting down", a.status, a.body)
+		}
+		if a := r.send("DELETE", "", s); a.status != 503 {
+			t.Errorf("got %d %s, want 503", a.status, a.body)
+		}
+	})
 	t.Run("standard streams", func(t *testing.T) {
 		r := newRig(t, hang)
 		ctx, stop := context.WithCancel(t.Context())

@@ -112,7 +112,8 @@ func (s *Server) delete(w http.ResponseWriter, r *http.Request, who tool.Caller)
 		return
 	}
 	if !s.drop(c.token) {
-		http.Error(w, "unknown session", http.StatusNotFound)
+		status, why := s.noSession()
+		http.Error(w, why, status)
 		return
 	}
 	w.WriteHeader(http.StatusNoContent)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"net/http"
 	"slices"
 	"time"
 
@@ -169,6 +170,17 @@ func (s *Server) find(owner, token string) *client {
 		return nil
 	}
 	return c
+}
+
+// noSession says why there is no session of a token: it is unknown, or all have ended with yaya,
+// and a client must not take that for the end of its session.
+func (s *Server) noSession() (status int, why string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return http.StatusServiceUnavailable, "yaya is shutting down"
+	}
+	return http.StatusNotFound, "unknown session"
 }
 
 // drop ends a session. It reports whether the session existed.
