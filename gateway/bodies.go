@@ -9,6 +9,7 @@ import (
 
 const (
 	bodyTimeout = 30 * time.Second // for a body to arrive
+	restTimeout = 3 * time.Second  // for what is left of a body when the answer is there
 	maxIgnored  = 64 << 10         // bytes of a body that nobody reads
 )
 
@@ -26,7 +27,7 @@ func (s *Server) timed(next http.Handler) http.Handler {
 		}
 		// A writer that knows no deadlines is one in memory.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(limit))
-		body := &timedBody{r.Body, w, limit, r.ContentLength, 0}
+		body := &timedBody{r.Body, w, limit, r.ContentLength, 0, false}
 		r.Body = body
 		if r.Method == http.MethodGet || r.Method == http.MethodHead {
 			// No handler reads these, and net/http would do so while a stream goes on.
@@ -39,6 +40,9 @@ func (s *Server) timed(next http.Handler) http.Handler {
 			r.Body, r.ContentLength = http.NoBody, 0
 		}
 		next.ServeHTTP(w, r)
+		if body.left != 0 && !body.over { // it is read and forgotten, and a stop waits for that
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(min(s.cfg.limits.rest, limit)))
+		}
 	})
 }
 
@@ -50,6 +54,7 @@ type timedBody struct {
 	limit time.Duration
 	left  int64 // bytes; negative when that is not known
 	since int64 // bytes since the deadline was set
+	over  bool
 }
 
 const bodyPiece = 1 << 20
@@ -66,6 +71,7 @@ func (b *timedBody) Read(p []byte) (int, error) {
 		b.left -= int64(n)
 	}
 	if b.left == 0 || errors.Is(err, io.EOF) {
+		b.over = true
 		_ = http.NewResponseController(b.w).SetReadDeadline(time.Time{})
 	}
 	return n, err

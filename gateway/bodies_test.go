@@ -38,6 +38,28 @@ func TestBodiesHaveADeadline(t *testing.T) {
 	}
 }
 
+// SEC-11: a body that nobody reads does not hold up the end of its request for as long as one that
+// somebody does: a stop waits for it.
+func TestUnreadBodiesEndSoon(t *testing.T) {
+	a, _ := authority(t)
+	srv, _ := started(t, Config{
+		Listen: "127.0.0.1:0", Socket: filepath.Join(t.TempDir(), "s"), Authority: a, MCP: http.NotFoundHandler(),
+		limits: limits{body: time.Hour, rest: 50 * time.Millisecond},
+	})
+	for name, head := range map[string]string{
+		"a foreign host":      "Host: evil.example\r\n",
+		"a token that is bad": "Host: " + srv.Addr() + "\r\nAuthorization: Bearer nope\r\n",
+	} {
+		for _, size := range []string{"Content-Length: 100\r\n\r\n{", "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"} {
+			c := dialFrom(t, srv.Addr(), 1)
+			fmt.Fprintf(c, "POST /mcp HTTP/1.1\r\nContent-Type: application/json\r\n%s%s", head, size)
+			if !closedByPeer(t, c) {
+				t.Errorf("%s: the connection stays open", name)
+			}
+		}
+	}
+}
+
 // REL-3: the deadline of a body ends with the body: work and streams that take
 // longer go on.
 func TestDeadlinesEndWithBodies(t *testing.T) {

@@ -105,6 +105,7 @@ type Config struct {
 // limits are limits that tests make smaller.
 type limits struct {
 	body  time.Duration
+	rest  time.Duration
 	conns int
 }
 
@@ -142,6 +143,7 @@ type Server struct {
 func New(l *Listeners, cfg Config) *Server {
 	cfg.DrainTimeout = cmp.Or(cfg.DrainTimeout, 5*time.Second)
 	cfg.limits.body = cmp.Or(cfg.limits.body, bodyTimeout)
+	cfg.limits.rest = cmp.Or(cfg.limits.rest, restTimeout)
 	cfg.limits.conns = cmp.Or(cfg.limits.conns, openfiles.Of(openfiles.Limit()).Connections)
 	if cfg.Attempts == nil {
 		cfg.Attempts = auth.NewAttempts(time.Now)

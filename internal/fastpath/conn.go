@@ -33,7 +33,7 @@ const (
 	lingering = 500 * time.Millisecond
 )
 
-// What a connection does. A request counts from the end of its head on, as in net/http: who stops
+// The states of a connection. A request counts from the end of its head on, as in net/http: who stops
 // in the middle of one holds up nobody.
 const (
 	nothing int32 = iota
