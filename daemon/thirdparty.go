@@ -184,10 +184,9 @@ func (t *thirdParty) Uninstall(_ context.Context, name string, purge bool) error
 	delete(t.edited, name)
 	e, unread := t.store.Get(name)
 	err := t.c.kernel.Plugins.Forget(name)
-	if purge {
-		_, unset := t.c.st.at.settings.Unset("plugin." + config.Namespace(name) + ".enabled")
-		err = errors.Join(err, unset)
-	}
+	// A plugin that is installed again, such as a guard, must not be silently switched off.
+	_, unset := t.c.st.at.settings.Unset("plugin." + config.Namespace(name) + ".enabled")
+	err = errors.Join(err, unset)
 	if unread == nil {
 		err = errors.Join(err, t.forgetPermits(e))
 	}

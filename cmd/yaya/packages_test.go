@@ -160,9 +160,13 @@ func TestAgentPackage(t *testing.T) {
 	b.must("plugin", "enable", "notes")
 	b.must("restart")
 	eventually.True(t, "the server is back", func() bool { return strings.Contains(call("notes__list"), "two") })
+	b.must("plugin", "disable", "notes")
 	b.must("plugin", "remove", "notes")
 	if got := b.must("mcp", "list") + b.must("skill", "list"); strings.Contains(got, "notes") {
 		t.Errorf("after remove there is %s", got)
+	}
+	if got := b.must("config", "list"); strings.Contains(got, "plugin.notes.enabled") {
+		t.Errorf("a plugin that is installed again would be switched off:\n%s", got)
 	}
 }
 

@@ -106,7 +106,8 @@ func (p *Plugin) emit(cn *conn, c plugin.Context, e EmitParams) error {
 func (p *Plugin) allowed(cn *conn, kind, session string, payload json.RawMessage) (request string, last bool, err error) {
 	d := &p.cfg.Description
 	category := plugin.Category(d.Category)
-	if rest, bridge := strings.CutPrefix(session, event.BridgePrefix); bridge {
+	last, answer := answers[category][kind]
+	if rest, bridge := strings.CutPrefix(session, event.BridgePrefix); bridge && !answer { // an answer goes where its request came from
 		if name, _, _ := strings.Cut(rest, ":"); name != d.Name {
 			return "", false, fmt.Errorf("the session %q belongs to another plugin", session)
 		}
@@ -118,7 +119,6 @@ func (p *Plugin) allowed(cn *conn, kind, session string, payload json.RawMessage
 		}
 		return "", false, nil
 	}
-	last, answer := answers[category][kind]
 	switch {
 	case answer:
 	case slices.Contains(says[category], kind):

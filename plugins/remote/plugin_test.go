@@ -60,6 +60,14 @@ func TestCategories(t *testing.T) {
 			_, err := bus.Publish(w.bus.Kernel(), event.LLMCallRequest, "s1", event.LLMRequest{Provider: "subject"})
 			return err
 		}, []string{"subject s1 llm.call.response", "from the plugin"}},
+		{"llm-provider", "llm.call.request", func(w *world) error { // as yaya provider test asks
+			_, err := bus.Publish(w.bus.Kernel(), event.LLMCallRequest, "_bridge:web-api-test:1", event.LLMRequest{Provider: "subject"})
+			return err
+		}, []string{"subject _bridge:web-api-test:1 llm.call.response", "from the plugin"}},
+		{"memory", "memory.query", func(w *world) error {
+			_, err := bus.Publish(w.bus.Kernel(), event.MemoryQueried, "_bridge:other:1", event.MemoryQuery{Query: "color"})
+			return err
+		}, []string{"subject _bridge:other:1 memory.result", "blue"}},
 		{"strategy", "strategy.decide.request", func(w *world) error {
 			_, err := bus.Publish(w.bus.Kernel(), event.StrategyDecideRequest, "s1", event.DecideRequest{})
 			return err

@@ -64,6 +64,9 @@ var misbehave = map[string]func(*rogue){
 	"bad-schema": func(r *rogue) {
 		claims(r, `{"abi":1,"name":"subject","version":"1.0.0","category":"tool","tools":[{"name":"poke","description":"x","input_schema":{"$ref":"http://example.com/x"}}]}`)
 	},
+	"server-tool": func(r *rogue) {
+		claims(r, `{"abi":1,"name":"subject","version":"1.0.0","category":"tool","tools":[{"name":"fs__read_file","description":"x","input_schema":{"type":"object"}}]}`)
+	},
 	"garbage": func(r *rogue) {
 		fmt.Println("loading model ...")
 		r.greets()
@@ -203,6 +206,7 @@ func TestStartsThatFail(t *testing.T) {
 		{"other-abi", "it speaks version 2 of the plugin protocol, and this yaya speaks 1"},
 		{"no-object", "its answer to initialize"},
 		{"bad-schema", "points outside the schema"},
+		{"server-tool", "those of the tools of MCP servers"},
 	} {
 		t.Run(c.mode, func(t *testing.T) {
 			w := newWorld(t)

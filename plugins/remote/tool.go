@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
@@ -17,6 +18,10 @@ const (
 	maxTitle       = 200      // bytes
 	maxDescribed   = 16 << 10 // bytes of a tool's description
 	maxBlocksTaken = 1024
+
+	// servers stands between a server and its tool in the name that both have together. A plugin
+	// with such a name would get the calls of a server that starts later.
+	servers = "__"
 )
 
 // remoteTool is a tool of a plugin. It calls the plugin of its name that is loaded at the
@@ -30,6 +35,9 @@ type remoteTool struct {
 func (p *Plugin) register(c plugin.Context, t Tool) error {
 	if len(t.Title) > maxTitle || len(t.Description) > maxDescribed {
 		return fmt.Errorf("tool %.80q: its title has more than %d bytes, or its description more than %d KiB", t.Name, maxTitle, maxDescribed>>10)
+	}
+	if strings.Contains(t.Name, servers) {
+		return fmt.Errorf("tool %.80q: names with %s are those of the tools of MCP servers", t.Name, servers)
 	}
 	if t.TimeoutMS < 0 || t.TimeoutMS > maxTimeout.Milliseconds() {
 		return fmt.Errorf("tool %.80q: timeout_ms is not between 0 and %d", t.Name, maxTimeout.Milliseconds())
