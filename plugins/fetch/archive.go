@@ -14,18 +14,21 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"strings"
 )
 
 // Limits of the files of a plugin.
 const (
 	MaxEntries = 20_000    // files and folders
 	MaxBytes   = 512 << 20 // of all files together
+	maxDepth   = 64        // folders inside one another
 )
 
 // budget counts what an archive has written.
 type budget struct {
 	entries int
 	bytes   int64
+	folders map[string]bool // those that are made, also those that a name only passes through
 }
 
 // admit returns the name of an entry of this size, as it is used. An archive never decides by
@@ -33,6 +36,16 @@ type budget struct {
 func (b *budget) admit(name string, size int64) (string, error) {
 	b.entries++
 	clean := path.Clean(name)
+	if strings.Count(clean, "/") > maxDepth {
+		return "", fmt.Errorf("%.200q: more than %d folders inside one another", name, maxDepth)
+	}
+	if b.folders == nil {
+		b.folders = map[string]bool{}
+	}
+	for dir := path.Dir(clean); dir != "." && dir != "/" && !b.folders[dir]; dir = path.Dir(dir) {
+		b.folders[dir] = true
+		b.entries++
+	}
 	if !filepath.IsLocal(clean) || b.entries > MaxEntries {
 		return "", fmt.Errorf("%.200q: a name that leads outside, or more than %d entries", name, MaxEntries)
 	}

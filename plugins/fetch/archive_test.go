@@ -132,6 +132,11 @@ func TestHostileArchives(t *testing.T) {
 	for i := range MaxEntries + 1 {
 		many[fmt.Sprintf("f%d", i)] = ""
 	}
+	wide := map[string]string{} // few files, in folders that no entry names
+	for i := range MaxEntries/50 + 1 {
+		wide[fmt.Sprint(i)+strings.Repeat("/d", 50)+"/f"] = ""
+	}
+	deep := map[string]string{strings.Repeat("d/", 200) + "f": ""}
 	for _, c := range []struct {
 		name    string
 		archive []byte
@@ -142,6 +147,10 @@ func TestHostileArchives(t *testing.T) {
 		{"a tar with an absolute path", tgz(t, map[string]string{"/tmp/evil": "x"}), false, "outside"},
 		{"a tar with a link", tgz(t, map[string]string{"->evil": "/etc"}), false, "no links"},
 		{"a tar with too many files", tgz(t, many), false, "entries"},
+		{"a tar with too many folders", tgz(t, wide), false, "entries"},
+		{"a tar with deep folders", tgz(t, deep), false, "folders inside one another"},
+		{"a zip with too many folders", zipOf(t, wide), true, "entries"},
+		{"a zip with deep folders", zipOf(t, deep), true, "folders inside one another"},
 		{"a tar with a file that is too large", bigTar(t, MaxBytes+1), false, "MiB"},
 		{"a zip that leads outside", zipOf(t, map[string]string{"../evil": "x"}), true, "outside"},
 		{"a zip with an absolute path", zipOf(t, map[string]string{"/tmp/evil": "x"}), true, "outside"},
