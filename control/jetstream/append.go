@@ -22,6 +22,11 @@ func (l *Log) Append(ctx context.Context, c control.Change, check func() error) 
 	}
 	l.write.Lock()
 	defer l.write.Unlock()
+	l.appending.Store(true)
+	defer func() { // entries of others may have come meanwhile
+		l.appending.Store(false)
+		l.caughtUp()
+	}()
 	r := record{ID: uuid.NewString(), Run: l.run, Node: l.o.Node, Event: c.Event, Actor: c.Actor, Target: c.Target, Payload: payload}
 	for {
 		if err := ctx.Err(); err != nil {

@@ -53,13 +53,22 @@ func (l *Log) applied() (index, term int64) {
 	return s.Last, s.Term
 }
 
-// announced hears that the stream has another entry.
+// announced hears that the stream has another entry. During an append it is most likely that one,
+// which need not be read: see caughtUp.
 func (l *Log) announced(m *nats.Msg) {
-	seq, err := strconv.ParseInt(m.Header.Get(js.SequenceHeader), 10, 64)
-	if last, _ := l.applied(); err == nil && seq <= last {
-		return // it is this node's own, most likely
+	if seq, err := strconv.ParseInt(m.Header.Get(js.SequenceHeader), 10, 64); err == nil {
+		l.newest.Store(seq)
 	}
-	l.tell()
+	if !l.appending.Load() {
+		l.caughtUp()
+	}
+}
+
+// caughtUp has entries read that were announced and are not applied.
+func (l *Log) caughtUp() {
+	if last, _ := l.applied(); last < l.newest.Load() {
+		l.tell()
+	}
 }
 
 // tell has keepUp read.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -76,7 +77,9 @@ type Log struct {
 	told chan struct{} // there may be something to read
 	heed *nats.Subscription
 
-	write sync.Mutex // held during an append: those of one node do not compete
+	write     sync.Mutex   // held during an append: those of one node do not compete
+	appending atomic.Bool  // the same, for who only asks
+	newest    atomic.Int64 // index of the entry that was announced last
 
 	applying sync.Mutex // held while an entry is checked for or applied; after write
 	met      bool       // the copy is known to be a part of the stream

@@ -28,7 +28,7 @@ const (
 type budget struct {
 	entries int
 	bytes   int64
-	folders map[string]bool // those that are made, also those that a name only passes through
+	folders map[string]bool // all that are made, even for a name that only passes through
 }
 
 // admit returns the name of an entry of this size, as it is used. An archive never decides by
