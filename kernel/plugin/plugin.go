@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/rs/zerolog"
 
@@ -66,8 +67,14 @@ var (
 // Check returns an error if the manifest is invalid.
 func (m Manifest) Check() error {
 	switch {
-	case len(m.Name) > 64 || !namePattern().MatchString(m.Name) || m.Name == event.KernelSource:
+	case m.Name == event.KernelSource:
+		return fmt.Errorf("plugin name %q: yaya's own events have that name", m.Name)
+	case len(m.Name) > 64:
+		return fmt.Errorf("plugin name %.80q… has more than 64 characters", m.Name)
+	case !namePattern().MatchString(m.Name):
 		return fmt.Errorf("plugin name %q does not match %s", m.Name, namePattern())
+	case slices.Contains(m.Requires, m.Name):
+		return fmt.Errorf("plugin %s: it requires itself", m.Name)
 	case !versionPattern().MatchString(m.Version):
 		return fmt.Errorf("plugin %s: version %q is not semver", m.Name, m.Version)
 	}

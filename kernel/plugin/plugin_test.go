@@ -238,6 +238,7 @@ func TestManifest(t *testing.T) {
 		"strange memory":     func(m *plugin.Manifest) { *m = of(plugin.Memory, "m").m; m.MemoryKind = "both" },
 		"provider, no id":    func(m *plugin.Manifest) { *m = of(plugin.LLMProvider, "m").m; m.ProviderID = "" },
 		"strategy, no id":    func(m *plugin.Manifest) { *m = of(plugin.Strategy, "m").m; m.StrategyID = "" },
+		"requires itself":    func(m *plugin.Manifest) { m.Requires = []string{m.Name} },
 		"overlong":           func(m *plugin.Manifest) { m.Name = strings.Repeat("a", 65) },
 		"the kernel's voice": func(m *plugin.Manifest) { m.Name = "" },
 	} {
