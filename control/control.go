@@ -28,8 +28,8 @@ const (
 
 var (
 	// ErrUnavailable is wrapped when a change cannot be made durable: the disk has
-	// failed or is full, or there is no quorum. Unless it is [ErrUncertain] as well,
-	// nothing has changed.
+	// failed or is full, or there is no quorum. Nothing has changed; only
+	// [ErrUncertain], which wraps it, leaves that open.
 	ErrUnavailable = errors.New("the control log cannot be written")
 	// ErrUncertain is an [ErrUnavailable] after which a change may be in the log, or come
 	// into it: it was sent to other nodes, and none has answered in time.

@@ -1,23 +1,10 @@
 package daemon
 
 import (
-	"bytes"
-	"cmp"
 	"context"
-	"crypto/ed25519"
 	"crypto/sha256"
-	"crypto/tls"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
-	"io/fs"
-	"net/http"
-	"os"
-	"path"
-	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -27,11 +14,7 @@ import (
 	"github.com/yaya-ai/yaya/auth"
 	"github.com/yaya-ai/yaya/control"
 	"github.com/yaya-ai/yaya/control/jetstream"
-	"github.com/yaya-ai/yaya/control/local"
 	"github.com/yaya-ai/yaya/control/nodes"
-	"github.com/yaya-ai/yaya/internal/atomicfile"
-	"github.com/yaya-ai/yaya/internal/journal"
-	"github.com/yaya-ai/yaya/internal/keyfile"
 )
 
 // cluster holds all that a node shares with others: the log, and the connection to the servers
@@ -44,9 +27,6 @@ type cluster struct {
 	ends  undo
 }
 
-// joinTime is how long a node waits for the one that it asks.
-const joinTime = 30 * time.Second
-
 // checkEvery is how often a node looks whether it is cut off from the others.
 const checkEvery = 500 * time.Millisecond
 
@@ -56,11 +36,11 @@ func openCluster(ctx context.Context, n nodes.Node, members *nodes.Nodes, own je
 	if c.conn, err = jetstream.Connect(n.Servers, n.Name, log); err != nil {
 		return nil, err
 	}
-	if c.log, err = jetstream.Open(ctx, c.conn, jetstream.Options{Node: n.Name, Stream: n.Servers.Stream, Copy: own, Log: log}); err != nil {
+	if c.log, err = jetstream.Open(ctx, c.conn, jetstream.Options{Node: n.Name, Copy: own, Log: log}); err != nil {
 		c.conn.Close()
 		return nil, err
 	}
-	if c.news, err = jetstream.NewFanout(c.conn, cmp.Or(n.Servers.Stream, "yaya")+"_news", log); err != nil {
+	if c.news, err = jetstream.NewFanout(c.conn, "yaya_news", log); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
 	return c, nil
@@ -141,200 +121,4 @@ func kernelID(serverID string, n *nodes.Node) string {
 		serverID = hex.EncodeToString(sum[:])
 	}
 	return "k_" + serverID[:16]
-}
-
-// Founding says how to found a cluster.
-type Founding struct {
-	Node     nodes.Node
-	Replicas int // servers that keep the log; 0: three if there are so many, else one
-}
-
-// FoundCluster makes this yaya the first node of a cluster, which begins with its log. No daemon
-// may run. It can be repeated after a failure. It returns how many servers keep the log.
-func (g *Flags) FoundCluster(ctx context.Context, f Founding) (replicas int, err error) {
-	p, err := g.Paths()
-	if err != nil {
-		return 0, err
-	}
-	conn, err := jetstream.Connect(f.Node.Servers, f.Node.Name, zerolog.Nop())
-	if err != nil {
-		return 0, err
-	}
-	defer conn.Close()
-	if err := reached(ctx, conn, f.Node.Servers.URL); err != nil {
-		return 0, err
-	}
-	if replicas = f.Replicas; replicas == 0 {
-		if replicas = 1; len(conn.Servers()) >= 3 {
-			replicas = 3
-		}
-	}
-	err = g.withControlPlane(ctx, p, func(_ *place, c *controlPlane) error {
-		if c.cluster != nil {
-			return fmt.Errorf("this yaya is the node %s of a cluster already", c.cluster.nodes.Name())
-		}
-		f.Node.Kernel = c.kernel // its agents stay its own
-		_, err := c.log.Append(ctx, nodes.Founded(f.Node.Name), nil)
-		return err
-	})
-	if err != nil {
-		return 0, err
-	}
-	return replicas, g.holdingData(func(_ Paths, data *os.Root) (err error) {
-		keys, err := data.OpenRoot("keys")
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, keys.Close()) }()
-		own, err := local.Open(journal.Root(data), local.Options{Replica: true})
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, own.Close()) }()
-		if err := jetstream.Found(ctx, conn, jetstream.Options{Node: f.Node.Name, Stream: f.Node.Servers.Stream, Replicas: replicas}, own); err != nil {
-			return err
-		}
-		return f.Node.Write(keys)
-	})
-}
-
-// reached waits until a server is there.
-func reached(ctx context.Context, conn *nats.Conn, url string) error {
-	ctx, cancel := context.WithTimeout(ctx, joinTime/3)
-	defer cancel()
-	for conn.Status() != nats.CONNECTED {
-		select {
-		case <-time.After(20 * time.Millisecond):
-		case <-ctx.Done():
-			return fmt.Errorf("no NATS server answers at %s: %w", url, errors.Join(conn.LastError(), ctx.Err()))
-		}
-	}
-	return nil
-}
-
-// Joined says what has become of a yaya that was alone before.
-type Joined struct {
-	Node  string
-	Aside string // folder of what it had alone, "" for nothing
-}
-
-// JoinCluster makes this yaya a node. No daemon may run. Its own log and keys are moved aside:
-// its devices and tokens are no longer valid. agreed is asked before that, with how many there
-// are.
-func (g *Flags) JoinCluster(ctx context.Context, i nodes.Invitation, name string, agreed func(devices int) error) (out Joined, err error) {
-	p, err := g.Paths()
-	if err != nil {
-		return out, err
-	}
-	_, err = os.Stat(filepath.Join(p.Data, filepath.Dir(filepath.FromSlash(local.File)))) //nolint:forbidigo // whether it is there
-	fresh := errors.Is(err, fs.ErrNotExist)
-	known := 0
-	if err := g.withControlPlane(ctx, p, func(_ *place, c *controlPlane) error {
-		if c.cluster != nil {
-			return fmt.Errorf("this yaya is the node %s of a cluster already", c.cluster.nodes.Name())
-		}
-		known = c.devices.Enrolled()
-		return nil
-	}); err != nil {
-		return out, err
-	}
-	if err := agreed(known); err != nil {
-		return out, err
-	}
-	asking, err := nodes.Ask(i, name)
-	if err != nil {
-		return out, err
-	}
-	answer, err := askToJoin(ctx, i.URL, asking.Request)
-	if err != nil {
-		return out, err
-	}
-	w, err := asking.Welcome(answer)
-	if err != nil {
-		return out, err
-	}
-	out.Node = name
-	return out, g.holdingData(func(_ Paths, data *os.Root) error {
-		aside := "alone-" + time.Now().UTC().Format("20060102T150405Z")
-		if err := becomeNode(data, aside, w); err != nil {
-			return err
-		}
-		if fresh { // it has never run
-			return data.RemoveAll(aside)
-		}
-		out.Aside = aside
-		return nil
-	})
-}
-
-// becomeNode moves the log and the keys of a yaya that was alone aside, and makes it a node.
-func becomeNode(data *os.Root, aside string, w nodes.Welcome) (err error) {
-	if err := data.MkdirAll(aside, 0o700); err != nil {
-		return err
-	}
-	for _, name := range []string{path.Dir(local.File), "keys"} {
-		if err := data.Rename(name, path.Join(aside, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	if err := data.MkdirAll("keys", 0o700); err != nil {
-		return err
-	}
-	keys, err := data.OpenRoot("keys")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, keys.Close()) }()
-	if _, err := local.Prepare(journal.Root(data), journal.Root(keys)); err != nil {
-		return err
-	}
-	key, err := keyfile.Marshal(ed25519.NewKeyFromSeed(w.Identity))
-	if err != nil {
-		return err
-	}
-	if _, err := atomicfile.Write(keys, auth.ServerKeyFile, key); err != nil {
-		return err
-	}
-	return w.Node.Write(keys)
-}
-
-// joinPath is where a node asks another one.
-const joinPath = "/cluster/join"
-
-// joinBody is a message of either side. It is sealed, so the certificate of the other side does
-// not matter.
-type joinBody struct {
-	Sealed []byte `json:"sealed"`
-}
-
-// askToJoin sends a request to join.
-func askToJoin(ctx context.Context, base string, request []byte) ([]byte, error) {
-	raw, err := json.Marshal(joinBody{request})
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, joinTime)
-	defer cancel()
-	at := strings.TrimSuffix(base, "/") + joinPath
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, at, bytes.NewReader(raw))
-	if err != nil {
-		return nil, err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	t := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // what is sent is sealed for who made the invitation
-	defer t.CloseIdleConnections()
-	resp, err := (&http.Client{Transport: t}).Do(req)
-	if err != nil {
-		return nil, fmt.Errorf("the node that has made the invitation cannot be reached: %w", err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	if resp.StatusCode != http.StatusOK {
-		text, _ := refusalText(resp)
-		return nil, fmt.Errorf("the cluster refuses: %s", Printable(text, 300))
-	}
-	var out joinBody
-	if err := json.NewDecoder(io.LimitReader(resp.Body, 2*nodes.MaxJoin)).Decode(&out); err != nil {
-		return nil, errors.New("what answers there is not a node of a cluster")
-	}
-	return out.Sealed, nil
 }

@@ -15,8 +15,11 @@ type Joins interface {
 	Answer(ctx context.Context, request []byte) ([]byte, error)
 }
 
-// joinBody is the body of POST /cluster/join, and of its answer.
-type joinBody struct {
+// JoinPath is where a node asks to join.
+const JoinPath = "/cluster/join"
+
+// JoinBody is the body of POST /cluster/join, and of its answer. It is sealed: see package nodes.
+type JoinBody struct {
 	Sealed []byte `json:"sealed"`
 }
 
@@ -29,7 +32,7 @@ func (s *Server) ifCluster(h http.HandlerFunc) http.Handler {
 
 // join is POST /cluster/join.
 func (s *Server) join(w http.ResponseWriter, r *http.Request) {
-	var body joinBody
+	var body JoinBody
 	if err := api.Decode(r, 2*nodes.MaxJoin, &body); err != nil {
 		s.refuse(w, r, err)
 		return
@@ -43,7 +46,7 @@ func (s *Server) join(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case err == nil:
 		w.Header().Set("Cache-Control", "no-store")
-		api.Write(w, http.StatusOK, joinBody{answer})
+		api.Write(w, http.StatusOK, JoinBody{answer})
 	case errors.Is(err, nodes.ErrRefused):
 		s.cfg.Attempts.Fail(addr)
 		s.deny(w, r, http.StatusForbidden, "%v", nodes.ErrRefused)

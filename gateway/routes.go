@@ -23,7 +23,7 @@ func (s *Server) table() []api.Route {
 		{Pattern: "GET /health", Access: vital(api.Public()), Handler: http.HandlerFunc(s.health)},
 		{Pattern: "POST /auth/register", Access: api.Public(), Note: "a code, or somebody's approval", Handler: s.ifAuthority(s.register)},
 		{Pattern: "POST /auth/refresh", Access: api.Public(), Note: "a device token", Handler: s.ifAuthority(s.refresh)},
-		{Pattern: "POST /cluster/join", Access: api.Public(), Note: "an invitation; only nodes of a cluster serve it", Handler: s.ifCluster(s.join)},
+		{Pattern: "POST " + JoinPath, Access: api.Public(), Note: "an invitation; only nodes of a cluster serve it", Handler: s.ifCluster(s.join)},
 		{Pattern: "GET /.well-known/jwks.json", Access: api.Public(), Handler: s.ifAuthority(s.jwks)},
 		{Pattern: "GET /.well-known/oauth-protected-resource", Access: api.Public(), Handler: s.metadataHandler()},
 		{Pattern: "GET /.well-known/oauth-protected-resource/{path...}", Access: api.Public(), Handler: s.metadataHandler()},

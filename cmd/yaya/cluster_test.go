@@ -97,21 +97,27 @@ type member struct {
 	p *exec.Cmd
 }
 
-// newCluster returns three yayas that are the nodes of a cluster, and run.
-func newCluster(t *testing.T, n *natsServers, before func(first *box)) [3]*member {
+// newCluster returns three yayas that are the nodes of a cluster, and run. The first one had a
+// device and an agent when it was alone.
+func newCluster(t *testing.T, n *natsServers) (all [3]*member, phone client.Credentials) {
 	t.Helper()
-	var all [3]*member
 	for i, name := range nodeNames {
 		b := newBox(t)
 		if i == 0 {
-			before(b)
+			p := b.serve()
+			var err error
+			if phone, err = b.enrolls("phone", b.invite("default", "tools:call")); err != nil {
+				t.Fatal(err)
+			}
+			b.must("run", "hello")
+			end(t, p)
 			b.must("cluster", "init", "--nats", n.paths, "--name", name)
 		} else {
 			b.must("cluster", "join", all[0].joinInvitation(), "--name", name)
 		}
 		all[i] = &member{b, b.serve()}
 	}
-	return all
+	return all, phone
 }
 
 var nodeNames = [3]string{"north", "south", "west"}
@@ -187,16 +193,7 @@ func (b *box) mustAdmit(token, what string) {
 func TestCluster(t *testing.T) {
 	t.Parallel()
 	n := newNATS(t)
-	var phone client.Credentials
-	all := newCluster(t, n, func(first *box) {
-		p := first.serve()
-		var err error
-		if phone, err = first.enrolls("phone", first.invite("default", "tools:call")); err != nil {
-			t.Fatal(err)
-		}
-		first.must("run", "hello")
-		end(t, p)
-	})
+	all, phone := newCluster(t, n)
 	north, south, west := all[0], all[1], all[2]
 	eventually.True(t, "another node knows the agent that the first node had alone, and its kernel", func() bool {
 		c := south.cluster()
@@ -284,6 +281,7 @@ func TestCluster(t *testing.T) {
 	south.p = south.serve()
 	south.knows(north.box)
 	south.mustAdmit(laptop.Token, "a node that was repaired knows what the others know")
+	north.must("restart")
 	if c := north.cluster(); len(c.Members) != 3 {
 		t.Errorf("the members are %+v, want north, south and east", c.Members)
 	}
@@ -305,15 +303,7 @@ func TestClusterExample(t *testing.T) {
 func TestClusterWithoutQuorum(t *testing.T) {
 	t.Parallel()
 	n := newNATS(t)
-	var phone client.Credentials
-	all := newCluster(t, n, func(first *box) {
-		p := first.serve()
-		var err error
-		if phone, err = first.enrolls("phone", first.invite("default", "tools:call")); err != nil {
-			t.Fatal(err)
-		}
-		end(t, p)
-	})
+	all, phone := newCluster(t, n)
 	north, south := all[0], all[1]
 	n.stop(1)
 	n.stop(2)

@@ -36,8 +36,7 @@ func (l *Log) apply(s stored) error {
 		}
 	}
 	if err != nil {
-		l.err = err
-		l.o.Log.Error().Err(err).Int64("entry", s.seq).Msg("the control log cannot go on")
+		l.fail(err)
 		return err
 	}
 	l.sum, l.writer = sumOf(s.raw), r.Run
@@ -129,6 +128,18 @@ func (l *Log) known() bool {
 	l.applying.Lock()
 	defer l.applying.Unlock()
 	return l.met
+}
+
+// fail ends the log for good; applying is held.
+func (l *Log) fail(err error) {
+	if l.err != nil {
+		return
+	}
+	l.err = err
+	l.mu.Lock()
+	l.broken = true
+	l.mu.Unlock()
+	l.o.Log.Error().Err(err).Msg("the control log cannot go on")
 }
 
 func (l *Log) failed() error {

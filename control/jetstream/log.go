@@ -60,9 +60,8 @@ type Copy interface {
 	Put(e control.Entry) error
 	// Sync returns nil once every entry has reached the disk.
 	Sync(ctx context.Context) error
-	Read(from int64, visit func(control.Entry) error) error
 	Follow(ctx context.Context, from int64, visit func(control.Entry) error) error
-	State() control.State
+	control.Reader
 }
 
 // Log is a [control.Log] of several nodes.
@@ -91,6 +90,7 @@ type Log struct {
 
 	mu     sync.Mutex
 	health health
+	broken bool // err is set
 }
 
 var _ control.Log = (*Log)(nil)

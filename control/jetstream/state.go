@@ -116,10 +116,7 @@ func (l *Log) retry() {
 	if refused, ok := errors.AsType[*RefusedError](err); ok {
 		l.applying.Lock()
 		defer l.applying.Unlock()
-		if l.err == nil {
-			l.err = refused
-			l.o.Log.Error().Err(err).Msg("the control log cannot go on")
-		}
+		l.fail(refused)
 	}
 }
 
@@ -144,5 +141,5 @@ func (l *Log) State() control.State {
 	if !l.health.heard.IsZero() {
 		behind = time.Since(l.health.heard)
 	}
-	return control.State{Last: last, Term: term, Leader: l.health.leader, Nodes: l.health.nodes, Quorum: l.health.quorum && l.ctx.Err() == nil, Behind: behind}
+	return control.State{Last: last, Term: term, Leader: l.health.leader, Nodes: l.health.nodes, Quorum: l.health.quorum && !l.broken && l.ctx.Err() == nil, Behind: behind}
 }

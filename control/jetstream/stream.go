@@ -147,10 +147,7 @@ func makeStream(ctx context.Context, api js.JetStream, o Options) (s js.Stream, 
 // Found makes the stream of a new cluster, and gives it the entries of a log that a node has had
 // alone. It does nothing that was done already, so that it can be repeated after a failure; a
 // stream with other entries is refused ([RefusedError]).
-func Found(ctx context.Context, conn *nats.Conn, o Options, from interface {
-	Read(from int64, visit func(control.Entry) error) error
-},
-) error {
+func Found(ctx context.Context, conn *nats.Conn, o Options, from control.Reader) error {
 	o.fill()
 	api, err := js.New(conn)
 	if err != nil {

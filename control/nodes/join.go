@@ -120,7 +120,7 @@ type Welcome struct {
 	Identity []byte `json:"identity"` // the seed of the identity key
 }
 
-// Asking is a request to join that waits for its answer.
+// Asking is a pending request to join.
 type Asking struct {
 	Request []byte // to be sent
 	key     *ecdh.PrivateKey

@@ -28,7 +28,6 @@ type Servers struct {
 	URL         string `json:"url"`                   // comma-separated
 	Credentials string `json:"credentials,omitempty"` // content of a .creds file
 	CA          string `json:"ca,omitempty"`          // PEM, of an authority that the system does not know
-	Stream      string `json:"stream,omitempty"`      // default yaya_control
 }
 
 // Read reads the file; nil if this yaya is alone.

@@ -16,7 +16,7 @@ func TestFile(t *testing.T) {
 	if n, err := nodes.Read(root); n != nil || err != nil {
 		t.Errorf("without the file: %v, %v, want that it is alone", n, err)
 	}
-	want := nodes.Node{Name: "north", Servers: nodes.Servers{URL: "nats://nats.example", Credentials: "c", CA: "a", Stream: "s"}}
+	want := nodes.Node{Name: "north", Servers: nodes.Servers{URL: "nats://nats.example", Credentials: "c", CA: "a"}}
 	if err := want.Write(root); err != nil {
 		t.Fatal(err)
 	}

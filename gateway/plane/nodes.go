@@ -75,19 +75,19 @@ func (p *Plane) hearNode(event string, n news, now time.Time) {
 			p.there(n.Node, n.Present)
 		}
 	case evPresence:
+		was := slices.Contains(p.Present(), n.Device)
 		p.mu.Lock()
-		devices := p.elsewhere[n.Node]
-		if devices == nil {
-			devices = map[string]bool{}
-			p.elsewhere[n.Node] = devices
-		}
-		if n.There {
-			devices[n.Device] = true
-		} else {
-			delete(devices, n.Device)
+		if devices := p.elsewhere[n.Node]; devices != nil { // after its first heartbeat
+			if n.There {
+				devices[n.Device] = true
+			} else {
+				delete(devices, n.Device)
+			}
 		}
 		p.mu.Unlock()
-		p.showPresence(n.Device, n.There)
+		if slices.Contains(p.Present(), n.Device) != was {
+			p.showPresence(n.Device, n.There)
+		}
 	case evStatus:
 		if p.fromThere(n.Kernel) {
 			_, _ = p.tryUpdate(n.Kernel, n.Agent, n.Status, n.Patch, false) // the agent may have gone meanwhile
@@ -132,27 +132,29 @@ func (p *Plane) Present() []string {
 	if p.run.Server == nil {
 		return []string{}
 	}
-	here := p.run.Server.Present()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(p.elsewhere) == 0 {
-		return here
-	}
-	all := map[string]bool{}
-	for _, d := range here {
-		all[d] = true
-	}
-	for node, devices := range p.elsewhere {
-		if k := p.kernels[node]; k != nil && k.there { // else it has gone without a word
-			maps.Copy(all, devices)
-		}
-	}
-	return slices.Sorted(maps.Keys(all))
+	all := append(p.run.Server.Present(), p.presentElsewhere()...)
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
-// Presence tells the lobby, on every node, that a device has come or gone.
+// presentElsewhere are the devices that are connected to other nodes.
+func (p *Plane) presentElsewhere() (out []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for node, devices := range p.elsewhere {
+		if k := p.kernels[node]; k != nil && k.there { // else it has gone without a word
+			out = slices.AppendSeq(out, maps.Keys(devices))
+		}
+	}
+	return out
+}
+
+// Presence tells the lobby, on every node, that a device has come or gone. A device that is
+// connected to another node as well stays present.
 func (p *Plane) Presence(device string, there bool) {
-	p.showPresence(device, there)
+	if !slices.Contains(p.presentElsewhere(), device) {
+		p.showPresence(device, there)
+	}
 	p.tellNodes(evPresence, news{Device: device, There: there})
 }
 

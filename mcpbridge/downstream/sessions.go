@@ -172,8 +172,8 @@ func (s *Server) find(owner, token string) *client {
 	return c
 }
 
-// noSession says why there is no session of a token: it is unknown, or all have ended with yaya,
-// and a client must not take that for the end of its session.
+// noSession returns the refusal for a token without a session. While yaya stops it is another
+// one, because a client must not take that for the end of its session.
 func (s *Server) noSession() (status int, why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
