@@ -148,6 +148,7 @@ func switchedOn(settings *config.Store, name string) bool {
 func (t *thirdParty) replace(ctx context.Context, e installed.Entry) error {
 	p, err := t.plugin(e)
 	if err != nil {
+		t.c.kernel.Plugins.Stale(e.Name, err)
 		return err
 	}
 	return t.c.kernel.Plugins.Replace(ctx, p)
@@ -225,10 +226,16 @@ func (t *thirdParty) look(ctx context.Context) bool {
 			continue
 		}
 		e, err := t.store.Get(name)
+		var p plugin.Plugin
 		if err == nil {
-			err = t.replace(ctx, e)
+			p, err = t.plugin(e)
 		}
-		if err != nil && ctx.Err() == nil { // the old one stays if the description is wrong
+		if err == nil {
+			err = t.c.kernel.Plugins.Renew(ctx, p)
+		} else { // the old one stays
+			t.c.kernel.Plugins.Stale(name, err)
+		}
+		if err != nil && ctx.Err() == nil {
 			t.c.st.at.log.Warn().Err(err).Str("plugin", name).Msg("the changed plugin was not loaded")
 		}
 	}

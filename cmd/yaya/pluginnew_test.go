@@ -171,3 +171,48 @@ func TestNewPluginIsReloaded(t *testing.T) {
 		t.Errorf("the call that ran while the plugin was loaded again says\n%swant the old answer", old.said)
 	}
 }
+
+// The list of plugins says when one that is loaded does not work, or is not the one in its folder.
+// The old one goes on.
+func TestPluginListSaysWhatIsWrong(t *testing.T) {
+	b := newBox(t)
+	at := b.begin("python", "python3")
+	b.serve()
+	b.must("plugin", "install", "--yes", "--editable", at)
+	says := func(what, want string) {
+		t.Helper()
+		eventually.True(t, what, func() bool {
+			out := b.must("plugin", "list")
+			for line := range strings.Lines(out) {
+				if strings.HasPrefix(line, "hello ") {
+					return strings.Contains(line, " loaded ") && strings.Contains(line, want) && (want != "" || !strings.Contains(line, "goes on"))
+				}
+			}
+			return false
+		})
+		if out := b.must("run", hello); !strings.Contains(out, "Hello, Ada!") {
+			t.Errorf("%s: run says\n%swant the greeting", what, out)
+		}
+	}
+	for _, name := range []string{"plugin.toml", "main.py"} {
+		file := filepath.Join(at, name)
+		right, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []struct{ what, content, says string }{{"broken", "][ " + string(right), "goes on"}, {"mended", string(right), ""}} {
+			if err := os.WriteFile(file, []byte(c.content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			says(name+" is "+c.what, c.says)
+		}
+	}
+	if err := os.Rename(at, at+"-away"); err != nil {
+		t.Fatal(err)
+	}
+	says("its folder is gone", "goes on")
+	if err := os.Rename(at+"-away", at); err != nil {
+		t.Fatal(err)
+	}
+	says("its folder is back", "")
+}

@@ -104,7 +104,7 @@ func (s *Subscription) Close() { s.end(ErrClosed) }
 // Drain accepts no new events, waits until the queued ones have been handled, and
 // ends the subscription; when ctx ends first, the rest is dropped.
 func (s *Subscription) Drain(ctx context.Context) {
-	s.detach()
+	s.Detach()
 	s.mu.Lock()
 	s.draining = true
 	idle := len(s.lanes) == 0
@@ -147,7 +147,7 @@ func (s *Subscription) end(why error) {
 	}
 	s.mu.Unlock()
 
-	s.detach()
+	s.Detach()
 	if first && s.opts.OnEnd != nil {
 		s.opts.OnEnd(why)
 	}
@@ -156,8 +156,8 @@ func (s *Subscription) end(why error) {
 	}
 }
 
-// detach takes the subscription off the bus.
-func (s *Subscription) detach() {
+// Detach accepts no new events. Those that are queued are handled until Close, or Drain.
+func (s *Subscription) Detach() {
 	b := s.bus
 	b.subsMu.Lock()
 	defer b.subsMu.Unlock()

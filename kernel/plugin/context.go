@@ -24,6 +24,7 @@ type pluginContext struct {
 	manifest Manifest
 	emitter  *bus.Emitter
 	log      zerolog.Logger
+	before   *pluginContext // of the plugin whose tools this one takes over; nil for none
 
 	mu    sync.Mutex
 	tools []string
@@ -140,13 +141,29 @@ func (c *pluginContext) RegisterTool(t tool.Tool) error {
 	if c.manifest.Category != Tool {
 		return fmt.Errorf("plugin %s registers a tool: %w (%s)", c.manifest.Name, ErrCategory, c.manifest.Category)
 	}
-	if err := c.r.cfg.Tools.Register(t); err != nil {
+	enter := func(t tool.Tool) error { return c.r.cfg.Tools.Register(t) }
+	if c.before.leave(t.Definition().Name) {
+		enter = c.r.cfg.Tools.Exchange
+	}
+	if err := enter(t); err != nil {
 		return err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.tools = append(c.tools, t.Definition().Name)
 	return nil
+}
+
+// leave leaves a tool to a successor, and reports whether there is one of that name.
+func (c *pluginContext) leave(name string) bool {
+	if c == nil {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := len(c.tools)
+	c.tools = slices.DeleteFunc(c.tools, func(have string) bool { return have == name })
+	return len(c.tools) < n
 }
 
 // withdraw removes the tools of a plugin that is unloaded.

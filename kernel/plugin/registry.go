@@ -148,7 +148,7 @@ func (r *Registry) Load(ctx context.Context, bundled bool, plugins ...Plugin) {
 		r.load(ctx, l, false)
 	}
 	for _, l := range wait {
-		r.failLoad(l, fmt.Errorf("it requires %s, which is not loaded", r.missing(l)))
+		r.failLoad(l, requires(r.missing(l)))
 	}
 }
 
@@ -160,11 +160,8 @@ func (r *Registry) declare(l *loaded) (err error) {
 		}
 	}()
 	l.manifest = l.plugin.Manifest()
-	if err := l.manifest.Check(); err != nil {
+	if err := check(l); err != nil {
 		return err
-	}
-	if _, guards := l.plugin.(Guard); !guards && len(l.manifest.Guards) > 0 {
-		return errors.New("its manifest has guards, and it cannot be asked")
 	}
 	r.mu.Lock()
 	taken := r.byName[l.manifest.Name] != nil
@@ -180,14 +177,32 @@ func (r *Registry) declare(l *loaded) (err error) {
 	if r.byName[l.manifest.Name] != nil {
 		return fmt.Errorf("a plugin named %s is already loaded", l.manifest.Name)
 	}
-	emitter, err := r.cfg.Bus.Plugin(l.manifest.Name)
-	if err != nil {
+	if l.ctx, err = r.context(l.manifest); err != nil {
 		return err
 	}
-	l.ctx = &pluginContext{r: r, manifest: l.manifest, emitter: emitter, log: r.cfg.Log.With().Str("plugin", l.manifest.Name).Logger()}
 	l.status = Unloaded
 	r.byName[l.manifest.Name] = l
 	return nil
+}
+
+// check returns an error if a plugin cannot be what its manifest says.
+func check(l *loaded) error {
+	if err := l.manifest.Check(); err != nil {
+		return err
+	}
+	if _, guards := l.plugin.(Guard); !guards && len(l.manifest.Guards) > 0 {
+		return errors.New("its manifest has guards, and it cannot be asked")
+	}
+	return nil
+}
+
+// context returns what a plugin gets.
+func (r *Registry) context(m Manifest) (*pluginContext, error) {
+	emitter, err := r.cfg.Bus.Plugin(m.Name)
+	if err != nil {
+		return nil, err
+	}
+	return &pluginContext{r: r, manifest: m, emitter: emitter, log: r.cfg.Log.With().Str("plugin", m.Name).Logger()}, nil
 }
 
 // missing returns the first requirement that is not loaded, "" if none is.
@@ -375,40 +390,6 @@ func (r *Registry) Reload(ctx context.Context, name string) error {
 	defer r.mu.Unlock()
 	if l.status != Loaded {
 		return fmt.Errorf("plugin %s: %s", name, cmp.Or(l.failure, "it is switched off"))
-	}
-	return nil
-}
-
-// Replace loads a plugin in the place of the one with its name, if there is one, which it
-// unloads first. It cannot replace a bundled one.
-func (r *Registry) Replace(ctx context.Context, p Plugin) error {
-	l := &loaded{plugin: p, manifest: p.Manifest()}
-	name := l.manifest.Name
-	r.mu.Lock()
-	was := r.byName[name]
-	r.mu.Unlock()
-	if was != nil && was.bundled {
-		return fmt.Errorf("plugin %s is a part of yaya: give yours another name", name)
-	}
-	if was != nil {
-		if err := r.forget(was); err != nil {
-			return err
-		}
-	}
-	if err := r.declare(l); err != nil {
-		r.failLoad(l, err)
-		return err
-	}
-	if missing := r.missing(l); missing != "" {
-		err := fmt.Errorf("it requires %s, which is not loaded", missing)
-		r.failLoad(l, err)
-		return err
-	}
-	r.load(ctx, l, was != nil)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if l.status == Failed {
-		return fmt.Errorf("plugin %s: %s", name, l.failure)
 	}
 	return nil
 }

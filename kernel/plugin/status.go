@@ -10,7 +10,7 @@ type Status struct {
 	Status       State           `json:"status"`
 	Bundled      bool            `json:"bundled"`
 	Enabled      bool            `json:"enabled"`
-	Error        string          `json:"error,omitempty"`
+	Error        string          `json:"error,omitempty"` // one that is loaded can have one, too
 	ConfigSchema json.RawMessage `json:"config_schema"`
 	// Guards are the points at which it is asked, even if it is not loaded.
 	Guards []string `json:"guards,omitempty"`
@@ -24,6 +24,11 @@ func (r *Registry) Snapshot() []Status {
 	for _, l := range r.order {
 		s := Status{Name: l.manifest.Name, Version: l.manifest.Version, Category: l.manifest.Category, Status: l.status, Bundled: l.bundled, Error: l.failure, ConfigSchema: l.manifest.ConfigSchema}
 		s.Enabled = l.ctx == nil || l.ctx.enabled()
+		if t, ok := l.plugin.(Troubled); ok && l.status == Loaded && s.Error == "" {
+			if err := t.Trouble(); err != nil {
+				s.Error = r.cfg.Secrets.ConcealString(firstLine(err))
+			}
+		}
 		s.Guards = r.Guards(l.manifest.Name)
 		if s.ConfigSchema == nil {
 			s.ConfigSchema = json.RawMessage("null")

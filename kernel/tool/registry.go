@@ -250,6 +250,23 @@ func (r *Registry) Register(tools ...Tool) error {
 	return errors.Join(errs...)
 }
 
+// Exchange puts a tool in the place of the built-in one of its name.
+func (r *Registry) Exchange(t Tool) (err error) {
+	r.change(func(next map[string]*Entry, _ map[string]Withheld) bool {
+		var e *Entry
+		if e, err = newEntry("", Provided{Tool: t}); err != nil {
+			return false
+		}
+		if was := next[e.Def.Name]; was == nil || was.Def.Identity.Provider != "" {
+			err = fmt.Errorf("there is no built-in tool %s", e.Def.Name)
+			return false
+		}
+		next[e.Def.Name] = e
+		return true
+	})
+	return err
+}
+
 // Unregister removes built-in tools, as when the plugin that brought them is
 // unloaded. A turn that has pinned a snapshot still sees them.
 func (r *Registry) Unregister(names ...string) {

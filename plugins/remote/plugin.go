@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -54,6 +55,7 @@ type Plugin struct {
 	mu       sync.Mutex
 	c        plugin.Context // while it is loaded
 	conn     *conn          // the last process; nil before the first
+	ready    *conn          // prepared, and not in use yet
 	tools    []Tool
 	exits    int // in a row, without a success between them
 	exited   time.Time
@@ -86,33 +88,51 @@ func (p *Plugin) Manifest() plugin.Manifest { return p.cfg.Description.Manifest(
 // Subscriptions implements [plugin.Plugin].
 func (p *Plugin) Subscriptions() []string { return slices.Clone(p.cfg.Description.Subscriptions) }
 
-// OnLoad implements [plugin.Plugin]: it starts the process and registers its tools.
-func (p *Plugin) OnLoad(ctx context.Context, c plugin.Context) error {
-	p.mu.Lock()
-	p.c, p.exits, p.failing, p.tools = c, 0, false, nil
-	p.mu.Unlock()
-	err := p.begin(ctx, c)
-	if err != nil {
-		p.mu.Lock()
-		p.c = nil
-		p.mu.Unlock()
-	}
-	return err
-}
-
-func (p *Plugin) begin(ctx context.Context, c plugin.Context) error {
+// Prepare implements [plugin.Preparer]: it starts the process.
+func (p *Plugin) Prepare(ctx context.Context, c plugin.Context) error {
+	p.reset(c)
 	cn, told, err := p.start(ctx, c)
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if err != nil {
+		p.c, p.ready = nil, nil
 		return err
 	}
+	p.ready, p.tools = cn, told.Tools
+	return nil
+}
+
+// reset makes a plugin one that is being loaded.
+func (p *Plugin) reset(c plugin.Context) {
 	p.mu.Lock()
-	p.conn, p.tools = cn, told.Tools
+	defer p.mu.Unlock()
+	p.c, p.exits, p.failing, p.why, p.tools = c, 0, false, nil, nil
+}
+
+// OnLoad implements [plugin.Plugin]: it starts the process, unless it is prepared, and registers
+// its tools.
+func (p *Plugin) OnLoad(ctx context.Context, c plugin.Context) error {
+	p.mu.Lock()
+	cn := p.ready
+	p.mu.Unlock()
+	if cn == nil || !cn.alive() {
+		if cn != nil {
+			cn.finish(ctx)
+		}
+		if err := p.Prepare(ctx, c); err != nil {
+			return err
+		}
+	}
+	p.mu.Lock()
+	cn, p.ready = p.ready, nil
+	p.conn = cn
+	tools := p.tools
 	p.mu.Unlock()
 	p.cfg.Current.p.Store(p) // a tool can be called as soon as it is registered
-	for _, t := range told.Tools {
-		if err := p.register(c, t); err != nil {
+	for _, t := range tools {
+		if err := c.RegisterTool(&remoteTool{p.cfg.Current, t.definition()}); err != nil {
 			p.mu.Lock()
-			p.conn = nil
+			p.c, p.conn = nil, nil
 			p.mu.Unlock()
 			cn.stop(ctx)
 			return err
@@ -276,8 +296,8 @@ func (p *Plugin) lost(cn *conn, err error, told bool) {
 // OnUnload implements [plugin.Plugin]. Tool calls that run go on, unless the plugin fails.
 func (p *Plugin) OnUnload(ctx context.Context, _ plugin.Context) error {
 	p.mu.Lock()
-	cn, failing := p.conn, p.failing
-	p.c, p.conn = nil, nil
+	cn, failing := cmp.Or(p.conn, p.ready), p.failing
+	p.c, p.conn, p.ready = nil, nil, nil
 	goesOn := cn != nil && !failing && cn.busy()
 	if goesOn {
 		p.leaving[cn] = true
@@ -332,11 +352,7 @@ func (p *Plugin) HealthCheck(ctx context.Context, _ plugin.Context) plugin.Healt
 	cn, why, denials, denied := p.conn, p.why, p.denials, p.denied
 	p.mu.Unlock()
 	if cn == nil || !cn.alive() {
-		text := "its process is not running"
-		if why != nil {
-			text = why.Error()
-		}
-		return plugin.HealthReport{Status: plugin.Failing, Summary: text + "; the next call starts it again"}
+		return plugin.HealthReport{Status: plugin.Failing, Summary: stopped(why).Error()}
 	}
 	report := p.asked(ctx, cn)
 	if denials > 0 {
@@ -346,6 +362,24 @@ func (p *Plugin) HealthCheck(ctx context.Context, _ plugin.Context) plugin.Healt
 		report.Details = append(report.Details, plugin.HealthCheck{Name: "sandbox", Status: plugin.Degraded, Message: fmt.Sprintf("%s; the last: %s", worded.Count(denials, "connection was refused", "connections were refused"), denied)})
 	}
 	return report
+}
+
+// stopped says that the process does not run.
+func stopped(why error) error {
+	if why == nil {
+		why = errors.New("its process is not running")
+	}
+	return fmt.Errorf("%w; the next call starts it again", why)
+}
+
+// Trouble implements [plugin.Troubled].
+func (p *Plugin) Trouble() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.conn == nil || p.conn.alive() {
+		return nil
+	}
+	return stopped(p.why)
 }
 
 // asked asks the plugin how it is.

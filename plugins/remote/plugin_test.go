@@ -258,8 +258,16 @@ func TestReplaceKeepsCalls(t *testing.T) {
 		done <- w.call(t.Context(), "sleep", fmt.Sprintf(`{"text":%q}`, wake), func(tool.Progress) { close(began) })
 	}()
 	<-began
+	gone := false
+	stop := w.tools.Watch(func(uint64) {
+		_, offered := w.tools.Snapshot().Lookup("upper")
+		gone = gone || !offered
+	})
 	if err := w.Replace(t.Context(), newer); err != nil {
 		t.Fatal(err)
+	}
+	if stop(); gone {
+		t.Error("the tool was gone for a while, want it there all the time")
 	}
 	if older.PID() != 0 || newer.PID() == first || newer.PID() == 0 {
 		t.Errorf("the processes are %d and %d, want none and another than %d", older.PID(), newer.PID(), first)

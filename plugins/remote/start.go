@@ -117,6 +117,11 @@ func CheckGreeting(d Description, told InitializeResult) error {
 	if !slices.Equal(has, may) {
 		return fmt.Errorf("it guards %q, and permissions.guards of its %s says %q", has, DescriptionFile, may)
 	}
+	for _, t := range told.Tools {
+		if err := checkTool(t); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
-	"github.com/yaya-ai/yaya/kernel/plugin"
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
@@ -31,21 +30,25 @@ type remoteTool struct {
 	def     tool.Definition
 }
 
-// register offers a tool.
-func (p *Plugin) register(c plugin.Context, t Tool) error {
-	if len(t.Title) > maxTitle || len(t.Description) > maxDescribed {
+// checkTool returns an error if a plugin may not have a tool.
+func checkTool(t Tool) error {
+	switch {
+	case len(t.Title) > maxTitle || len(t.Description) > maxDescribed:
 		return fmt.Errorf("tool %.80q: its title has more than %d bytes, or its description more than %d KiB", t.Name, maxTitle, maxDescribed>>10)
-	}
-	if strings.Contains(t.Name, servers) {
+	case strings.Contains(t.Name, servers):
 		return fmt.Errorf("tool %.80q: names with %s are those of the tools of MCP servers", t.Name, servers)
-	}
-	if t.TimeoutMS < 0 || t.TimeoutMS > maxTimeout.Milliseconds() {
+	case t.TimeoutMS < 0 || t.TimeoutMS > maxTimeout.Milliseconds():
 		return fmt.Errorf("tool %.80q: timeout_ms is not between 0 and %d", t.Name, maxTimeout.Milliseconds())
 	}
-	return c.RegisterTool(&remoteTool{p.cfg.Current, tool.Definition{
+	return tool.CheckDefinition(t.definition())
+}
+
+// definition is the tool as yaya offers it.
+func (t *Tool) definition() tool.Definition {
+	return tool.Definition{
 		Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: t.InputSchema, OutputSchema: t.OutputSchema,
 		Kind: tool.Kind(t.Kind), RequiresApproval: t.RequiresApproval, Timeout: time.Duration(t.TimeoutMS) * time.Millisecond,
-	}})
+	}
 }
 
 // Definition implements [tool.Tool].
