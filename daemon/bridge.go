@@ -58,13 +58,17 @@ func newBridge(ctx context.Context, c *core, l manage.Loaded, clients downstream
 	router.Servers = withSkills(router.Servers, c)
 	b.mcp.Attach(b.host)
 	k.OnBoundary(func(ctx context.Context) { b.host.Boundary(ctx) })
-	b.down = downstream.New(downstream.Config{
+	down := downstream.Config{
 		Dispatcher: k.Dispatch, Registry: k.Tools, Artifacts: k.Artifacts, Traffic: st.record.log, Telemetry: c.telemetry,
 		Boundary: b.host.Boundary, Settle: b.host.Settle, Watch: b.host.Watch, Absent: b.mcp.Absent, SessionEnded: b.mcp.Release, Router: router,
 		MaxMessage: func() int { return limits().Message }, Caller: caller, Profiles: config.Derive(at.settings, profiles),
 		Name: "yaya", Version: Version(), Log: at.log, TakeOver: clients,
 		Instructions: "Tools and prompts of several MCP servers, each named <server>__<name>.",
-	})
+	}
+	if n := st.cluster(); n != nil {
+		down.Node, down.Forward = n.nodes.Name(), n.forward.To
+	}
+	b.down = downstream.New(down)
 	b.mcp.Offer(mcpbridge.Face{Standing: b.down.Standing, Endpoint: endpointsOf(b.down)})
 	if b.followed, err = b.followSandbox(); err != nil {
 		return nil, errors.Join(err, b.Close(ctx))

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"net/http"
 	"sync"
 	"time"
 
@@ -15,6 +16,8 @@ import (
 	"github.com/yaya-ai/yaya/control"
 	"github.com/yaya-ai/yaya/control/jetstream"
 	"github.com/yaya-ai/yaya/control/nodes"
+	"github.com/yaya-ai/yaya/control/tunnel"
+	"github.com/yaya-ai/yaya/gateway/forward"
 )
 
 // cluster holds all that a node shares with others: the log, and the connection to the servers
@@ -24,7 +27,10 @@ type cluster struct {
 	conn  *nats.Conn
 	log   *jetstream.Log
 	news  *jetstream.Fanout
-	ends  undo
+	// way leads to the other nodes, and forward passes requests on along it.
+	way     *tunnel.Tunnel
+	forward *forward.Forwarder
+	ends    undo
 }
 
 // checkEvery is how often a node looks whether it is cut off from the others.
@@ -43,7 +49,27 @@ func openCluster(ctx context.Context, n nodes.Node, members *nodes.Nodes, own je
 	if c.news, err = jetstream.NewFanout(c.conn, "yaya_news", log); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
+	c.way = tunnel.New(c.conn, "yaya_tunnel", n.Name)
+	if c.forward, err = forward.New(members, c.way, log); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
 	return c, nil
+}
+
+// serve serves the requests that other nodes pass on, until the returned function is called.
+func (c *cluster) serve(ctx context.Context, devices *auth.Authority, h http.Handler, log zerolog.Logger) (stop func(), err error) {
+	l, err := c.way.Listen()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var job sync.WaitGroup
+	job.Go(func() {
+		if err := c.forward.Serve(ctx, l, devices, h); err != nil {
+			log.Error().Err(err).Msg("this node no longer serves what others pass on")
+		}
+	})
+	return func() { cancel(); job.Wait() }, nil
 }
 
 // between carries news to other nodes, nil if this yaya is alone.
@@ -58,6 +84,12 @@ func (c *controlPlane) between() control.Fanout {
 func (c *cluster) Close() error {
 	c.ends.all()
 	err := c.log.Close()
+	if c.forward != nil {
+		c.forward.Close()
+	}
+	if c.way != nil {
+		err = errors.Join(err, c.way.Close())
+	}
 	if c.news != nil {
 		err = errors.Join(err, c.news.Close())
 	}
@@ -100,6 +132,14 @@ func (c *cluster) start(ctx context.Context, devices *auth.Authority) error {
 	})
 	c.ends.add(func() { stop(); job.Wait() })
 	return nil
+}
+
+// cluster returns all that this node shares with others, nil if this yaya is alone.
+func (st *stores) cluster() *cluster {
+	if st.controlPlane == nil {
+		return nil
+	}
+	return st.controlPlane.cluster
 }
 
 // members are the nodes of the cluster, nil if this yaya is alone.

@@ -79,6 +79,9 @@ func openCore(ctx context.Context, st *stores) (_ *core, err error) {
 		return nil, err
 	}
 	c.kernel = k
+	if n := st.cluster(); n != nil {
+		k.Artifacts.Mark = "@" + n.nodes.Name()
+	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, c.Close(ctx))

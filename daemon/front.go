@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"time"
 
@@ -90,6 +91,16 @@ func openFront(ctx context.Context, b *bridge, in *entrance, named []string, wit
 		at.log.Error().Err(err).Msg("a setting cannot be used: calls that it is about are refused until it is corrected")
 	}
 	f.gauges()
+	if n := st.cluster(); n != nil {
+		passed := http.NewServeMux()
+		passed.Handle("/mcp", b.down)
+		passed.Handle("/mcp/{profile}", b.down)
+		stop, err := n.serve(ctx, st.controlPlane.devices, passed, at.log)
+		if err != nil {
+			return nil, err
+		}
+		f.ends.add(stop)
+	}
 	return f, nil
 }
 

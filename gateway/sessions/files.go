@@ -310,7 +310,7 @@ func download(w http.ResponseWriter, name, mimeType string) {
 	h.Set("X-Content-Type-Options", "nosniff")
 }
 
-var artifactPattern = lazyregexp.New(`^art_[A-Z2-7]{26}$`)
+var artifactPattern = lazyregexp.New(`^art_[A-Z2-7]{26}(@[a-z0-9-]{1,63})?$`)
 
 // artifact is GET /v1/sessions/{id}/artifacts/{artifact_id}: what a tool has left.
 func (s *Service) artifact(w http.ResponseWriter, r *http.Request) {

@@ -58,6 +58,7 @@ var allowed = map[string][]string{
 	"control/local":            {"control"},
 	"control/jetstream":        {"control", "control/nodes"},
 	"control/nodes":            {"control"},
+	"control/tunnel":           {},
 	"control/controltest":      {"control"}, // for tests
 	"feature":                  {"kernel/..."},
 	"hooks":                    {"kernel/..."},
@@ -72,6 +73,7 @@ var allowed = map[string][]string{
 	"mcpbridge/stdioproxy":     {"mcpbridge/downstream"},
 	"mcpbridge/manage":         {"kernel/folder", "feature", "mcpbridge", "mcpbridge/clients", "mcpbridge/oauth", "mcpbridge/servers", "mcpbridge/trust", "mcpbridge/upstream"},
 	"gateway":                  {"kernel/...", "auth", "control", "control/nodes", "gateway/..."},
+	"gateway/forward":          {"auth", "control/tunnel"},
 	"gateway/admin":            {"kernel/...", "auth", "control", "control/nodes", "gateway/..."},
 	"gateway/follow":           {"kernel/..."},
 	"gateway/wire":             {"kernel/...", "auth", "control", "gateway/api", "gateway/follow", "gateway/wire/codec"},

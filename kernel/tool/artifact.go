@@ -33,6 +33,9 @@ var ErrNoArtifact = errors.New("artifact not found in this session")
 type Store struct {
 	// Secrets are concealed in artifacts. Set before use; optional.
 	Secrets *masked.Secrets
+	// Mark ends the ids of artifacts: "@" and the name of this node of a cluster. Set before
+	// use; optional.
+	Mark string
 
 	root *os.Root
 	mu   sync.Mutex
@@ -43,7 +46,7 @@ type Store struct {
 func NewStore(root *os.Root) *Store { return &Store{root: root, used: map[string]int64{}} }
 
 var (
-	artifactID = lazyregexp.New(`^art_[A-Z2-7]{26}$`)
+	artifactID = lazyregexp.New(`^art_[A-Z2-7]{26}(@[a-z0-9-]{1,63})?$`)
 	turnID     = lazyregexp.New(`^turn_[A-Za-z0-9_-]{1,64}$`)
 )
 
@@ -55,7 +58,7 @@ func dir(session string) string {
 // Put stores the first MaxArtifact bytes of data for a call.
 func (s *Store) Put(call Call, mimeType string, data []byte) (Artifact, error) {
 	data = s.Secrets.Concealed(data, mimeType == "application/json")
-	a := Artifact{ID: "art_" + rand.Text(), MimeType: mimeType, Full: int64(len(data))}
+	a := Artifact{ID: "art_" + rand.Text() + s.Mark, MimeType: mimeType, Full: int64(len(data))}
 	data = data[:min(len(data), MaxArtifact)]
 	a.Size = int64(len(data))
 	s.mu.Lock()

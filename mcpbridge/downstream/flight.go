@@ -127,7 +127,7 @@ func (f *flight) wait(ctx context.Context, x *exchange) ([]byte, error) {
 
 // park answers the request with the open questions.
 func (f *flight) park(x *exchange) ([]byte, error) {
-	state := statePrefix + rand.Text()
+	state := f.s.marked(statePrefix + rand.Text())
 	f.mu.Lock()
 	questions := f.questions()
 	if len(questions) == 0 { // withdrawn in the meantime

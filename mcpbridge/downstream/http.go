@@ -42,14 +42,20 @@ func (s *Server) endpoint(w http.ResponseWriter, r *http.Request, origin tool.Or
 	switch r.Method {
 	case http.MethodPost:
 		s.post(w, r, who, origin)
-	case http.MethodGet:
+	case http.MethodGet, http.MethodDelete:
+		if next := s.sessionElsewhere(r); next != nil {
+			next.ServeHTTP(w, r)
+			return
+		}
+		if r.Method == http.MethodDelete {
+			s.delete(w, r, who)
+			return
+		}
 		if who.IsServer() { // such a client gets no unsolicited messages (see narrow)
 			notAllowed(w)
 			return
 		}
 		s.get(w, r, who)
-	case http.MethodDelete:
-		s.delete(w, r, who)
 	default:
 		notAllowed(w)
 	}

@@ -47,6 +47,10 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, who tool.Caller, o
 		refuse(w, http.StatusUnsupportedMediaType, nil, jsonrpc.CodeInvalidRequest, "compressed requests are not accepted")
 		return
 	}
+	if next := s.sessionElsewhere(r); next != nil {
+		next.ServeHTTP(w, r)
+		return
+	}
 	in := incomings.Get().(*incoming)
 	var err error
 	limit := s.cfg.MaxMessage()
@@ -72,6 +76,10 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, who tool.Caller, o
 			code, id = jsonrpc.CodeParse, jsonrpc.Waits(in.body)
 		}
 		refuse(w, http.StatusBadRequest, id, code, "%v", err)
+		return
+	}
+	if next := s.messageElsewhere(&in.msg); next != nil {
+		again(next, w, r, in.body)
 		return
 	}
 	p, ok := s.shown(w, r, &in.msg, who)

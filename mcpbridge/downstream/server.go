@@ -72,6 +72,10 @@ type Config struct {
 	TaskAfter time.Duration
 	// TakeOver are the sessions of the process that this one goes on for. Optional.
 	TakeOver Handover
+	// Node is the name of this node of a cluster, "" without one. Ids that clients bring back name it.
+	Node string
+	// Forward returns what serves the requests for another node; nil if there is no other node of that name.
+	Forward func(node string) http.Handler
 	// SessionEnded is called with the kernel session of a client that is gone.
 	SessionEnded func(session string)
 

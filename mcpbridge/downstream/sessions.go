@@ -56,7 +56,7 @@ func (s *Server) open(ctx context.Context, owner string, p *profile, init *jsonr
 		return nil, err
 	}
 	c := newClient(owner, "mcp_"+rand.Text(), p)
-	c.token = rand.Text() + rand.Text()
+	c.token = s.marked(rand.Text() + rand.Text())
 	c.kind = who
 	s.mu.Lock()
 	if s.closed {

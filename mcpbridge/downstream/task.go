@@ -17,7 +17,8 @@ import (
 
 // Tasks (SEP-2663). yaya prefixes the id of a server's task with the server's name, so that
 // later requests find the server. For a client that knows tasks, a long call to a server that
-// creates no tasks becomes a task of yaya's own, whose id has no prefix.
+// creates no tasks becomes a task of yaya's own, whose id has no server. In a cluster, the node
+// stands behind the server.
 
 const (
 	taskSeparator = "~"
@@ -44,6 +45,7 @@ func (s *Server) task(ctx context.Context, x *exchange) ([]byte, error) {
 	}
 	id, ok := x.msg.Params.String("taskId")
 	name, own, found := strings.Cut(id, taskSeparator)
+	name = strings.TrimSuffix(name, s.marked(""))
 	unknown := fail(jsonrpc.CodeInvalidParams, "there is no task %q", clip(id))
 	if !ok || !found {
 		return nil, unknown
@@ -57,7 +59,7 @@ func (s *Server) task(ctx context.Context, x *exchange) ([]byte, error) {
 		}
 		return t.serve(x)
 	}
-	if !s.ownsTask(x, id) {
+	if !s.ownsTask(x, name+taskSeparator+own) {
 		return nil, unknown
 	}
 	for _, server := range s.cfg.Router.Servers() {
@@ -72,18 +74,18 @@ func (s *Server) task(ctx context.Context, x *exchange) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		return renameTask(name, obj), nil
+		return s.renameTask(name, obj), nil
 	}
 	return nil, unknown
 }
 
 // renameTask replaces the task's id in a result with the id for clients.
-func renameTask(server string, o jsonrpc.Object) []byte {
+func (s *Server) renameTask(server string, o jsonrpc.Object) []byte {
 	id, ok := o.String("taskId")
 	if !ok {
 		return o.Raw()
 	}
-	return o.Append(nil, jsonrpc.Edit{Name: "taskId", Value: jsonrpc.AppendString(nil, server+taskSeparator+id)})
+	return o.Append(nil, jsonrpc.Edit{Name: "taskId", Value: jsonrpc.AppendString(nil, s.marked(server)+taskSeparator+id)})
 }
 
 // ownTask is a flight that its client knows as a task. The flight's mutex guards it.
@@ -101,7 +103,7 @@ type ownTask struct {
 // becomeTask answers a long call with a task.
 func (f *flight) becomeTask(x *exchange) ([]byte, error) {
 	now := time.Now().UTC()
-	t := &ownTask{f: f, id: taskSeparator + rand.Text(), client: x.c.session, profile: x.profile.name, created: now, updated: now}
+	t := &ownTask{f: f, id: f.s.marked("") + taskSeparator + rand.Text(), client: x.c.session, profile: x.profile.name, created: now, updated: now}
 	f.s.mu.Lock()
 	full := !f.s.shares.tasks.Take(f.owner, f.owner == tool.Owner)
 	if !full {

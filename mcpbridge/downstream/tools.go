@@ -229,7 +229,7 @@ func (s *Server) relayCall(ctx context.Context, x *exchange, snap *tool.Snapshot
 		if x.modern && string(n.Result.Get("resultType")) == `"task"` {
 			e, _ := snap.Lookup(name)
 			s.hasMade(x, e.Def.Identity.Provider, n.Result)
-			return renameTask(e.Def.Identity.Provider, n.Result), nil
+			return s.renameTask(e.Def.Identity.Provider, n.Result), nil
 		}
 		result := x.complete(n.Result)
 		x.copied(result)
