@@ -39,11 +39,15 @@ func openChats(c *core) (*chatAPI, error) {
 	if err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
-	s, err := sessions.New(sessions.Config{
+	cfg := sessions.Config{
 		Root: root, Bus: k.Bus, Sessions: k.Sessions, Loop: k.Loop, Approvals: k.Approvals, Artifacts: k.Artifacts, Secrets: at.secrets,
 		Strategy: strategy_coder.ID, Price: prices{at.settings}.of, HasStrategy: k.Plugins.HasStrategy, Version: Version(), Log: at.log,
 		MayUse: c.st.mayUse, Trusted: c.gate.Trusted, Audit: c.st.audit(),
-	})
+	}
+	if n := c.st.cluster(); n != nil {
+		cfg.Nodes = n.forward
+	}
+	s, err := sessions.New(cfg)
 	if err != nil {
 		return nil, errors.Join(err, root.Close())
 	}

@@ -5,7 +5,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"net/http"
+	"net/url"
 	"sync"
 	"time"
 
@@ -18,6 +20,7 @@ import (
 	"github.com/yaya-ai/yaya/control/nodes"
 	"github.com/yaya-ai/yaya/control/tunnel"
 	"github.com/yaya-ai/yaya/gateway/forward"
+	"github.com/yaya-ai/yaya/gateway/sessions"
 )
 
 // cluster holds all that a node shares with others: the log, and the connection to the servers
@@ -70,6 +73,14 @@ func (c *cluster) serve(ctx context.Context, devices *auth.Authority, h http.Han
 		}
 	})
 	return func() { cancel(); job.Wait() }, nil
+}
+
+// taken returns an error if another node that answers has a session.
+func (c *cluster) taken(session string) error {
+	if node := c.forward.Locate(context.Background(), sessions.NodePath+"/"+url.PathEscape(session)); node != "" {
+		return fmt.Errorf("the session %s is on the node %s: use it there, on the page or over /v1", session, node)
+	}
+	return nil
 }
 
 // between carries news to other nodes, nil if this yaya is alone.

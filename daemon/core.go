@@ -74,6 +74,9 @@ func openCore(ctx context.Context, st *stores) (_ *core, err error) {
 	if st.controlPlane != nil {
 		cfg.Audit, cfg.Denied = st.controlPlane.decided, st.controlPlane.guarded
 	}
+	if n := st.cluster(); n != nil {
+		cfg.Taken = n.taken
+	}
 	k, err := kernel.Open(cfg)
 	if err != nil {
 		return nil, err

@@ -12,7 +12,9 @@ import (
 	"github.com/yaya-ai/yaya/gateway"
 	"github.com/yaya-ai/yaya/gateway/admin"
 	"github.com/yaya-ai/yaya/gateway/dashboard"
+	"github.com/yaya-ai/yaya/gateway/forward"
 	"github.com/yaya-ai/yaya/gateway/rpc"
+	"github.com/yaya-ai/yaya/gateway/sessions"
 	"github.com/yaya-ai/yaya/gateway/wire"
 	"github.com/yaya-ai/yaya/internal/proc"
 	"github.com/yaya-ai/yaya/kernel/config"
@@ -95,6 +97,9 @@ func openFront(ctx context.Context, b *bridge, in *entrance, named []string, wit
 		passed := http.NewServeMux()
 		passed.Handle("/mcp", b.down)
 		passed.Handle("/mcp/{profile}", b.down)
+		passed.Handle("/v1/", f.chats.API)
+		passed.Handle("GET "+sessions.NodePath, forward.ForNodes(f.chats.ForNodes))
+		passed.Handle("GET "+sessions.NodePath+"/{id}", forward.ForNodes(f.chats.ForNodes))
 		stop, err := n.serve(ctx, st.controlPlane.devices, passed, at.log)
 		if err != nil {
 			return nil, err

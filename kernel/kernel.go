@@ -55,6 +55,9 @@ type Config struct {
 	// Secrets are concealed in events, tapes, artifacts and results of tools.
 	// Optional.
 	Secrets *masked.Secrets
+	// Taken returns an error if a session that is about to be made exists elsewhere; see
+	// [session.Config]. Optional.
+	Taken func(session string) error
 	// Synced is called with the time of every fsync of a tape. Optional.
 	Synced func(time.Duration)
 	Log    zerolog.Logger
@@ -106,7 +109,7 @@ func Open(cfg Config) (k *Kernel, err error) {
 		tapes = journal.Timed(tapes, cfg.Synced)
 	}
 	k.Sessions, err = session.OpenManager(session.Config{
-		FS: tapes, Workspace: cfg.Workspace, Secrets: cfg.Secrets, Log: cfg.Log,
+		FS: tapes, Workspace: cfg.Workspace, Taken: cfg.Taken, Secrets: cfg.Secrets, Log: cfg.Log,
 		HeartbeatTimeout: cfg.Settings.Duration("session.heartbeat_timeout"), ReapInterval: cfg.Settings.Duration("session.reap_interval"),
 	})
 	if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
@@ -108,4 +109,75 @@ func (b *box) rawHeader(session string, header ...string) (int, string, http.Hea
 	b.t.Helper()
 	status, raw, h := b.raw("POST", "/mcp", ping, append(header, "Content-Type", "application/json", "Accept", "application/json", "Mcp-Session-Id", session)...)
 	return status, string(raw), h
+}
+
+// Any node lists and serves the sessions of agents of all nodes, and says whose are missing.
+func TestClusterServesAgentsAnywhere(t *testing.T) {
+	t.Parallel()
+	n := newNATS(t)
+	all, phone := newCluster(t, n)
+	north, south, west := all[0], all[1], all[2]
+	for i, b := range all {
+		b.must("run", "--session", "of-"+nodeNames[i], "hello")
+	}
+	listed := func(b *member) string {
+		t.Helper()
+		var out struct {
+			Sessions []struct{ ID, Node string }
+			Missing  []string `json:"missing_nodes"`
+		}
+		status, raw, _ := b.raw("GET", "/v1/sessions", "")
+		if err := json.Unmarshal(raw, &out); status != http.StatusOK || err != nil {
+			t.Fatalf("the list: %d %s, %v", status, raw, err)
+		}
+		var words []string
+		for _, s := range out.Sessions {
+			if strings.HasPrefix(s.ID, "of-") {
+				words = append(words, s.ID+"@"+s.Node)
+			}
+		}
+		return strings.Join(append(words, out.Missing...), " ")
+	}
+	if got, want := listed(north), "of-west@west of-south@south of-north@"; got != want {
+		t.Errorf("north lists %q, want %q", got, want)
+	}
+	if got, want := listed(west), "of-west@ of-south@south of-north@north"; got != want {
+		t.Errorf("west lists %q, want %q", got, want)
+	}
+
+	_, last := north.until("of-south", "", "turn_completed")
+	status, turn := north.v1("POST", "/sessions/of-south/messages", `{"role":"user","parts":[{"type":"text","text":"again"}]}`)
+	if status != http.StatusAccepted {
+		t.Fatalf("a message to a session of another node: %d %v", status, turn)
+	}
+	for _, token := range []string{"", phone.Token} {
+		north.token, west.token = token, token
+		if events, _ := north.until("of-south", last, "turn_completed"); !strings.Contains(names(events), "turn_started") {
+			t.Errorf("the events of the turn on another node are %s", names(events))
+		}
+		if status, got := west.v1("GET", "/sessions/of-south", ""); status != http.StatusOK || got["last_turn_id"] != turn["turn_id"] {
+			t.Errorf("the session on west: %d, last turn %v; want %v", status, got["last_turn_id"], turn["turn_id"])
+		}
+	}
+	north.token = ""
+	if out, err := north.run("run", "--session", "of-west", "third"); err == nil || !strings.Contains(out, "is on the node west") {
+		t.Errorf("yaya run made a session that another node has: %v\n%s", err, out)
+	}
+	for path, want := range map[string]int{"/sessions/nowhere": http.StatusNotFound, "/sessions/x%2F..%2Fof-south": http.StatusNotFound, "/sessions/of-south/turns": http.StatusOK} {
+		if status, got := north.v1("GET", path, ""); status != want {
+			t.Errorf("GET %s: %d %v, want %d", path, status, got, want)
+		}
+	}
+	// Only nodes ask each other.
+	if status, _, _ := north.raw("GET", "/node/sessions?limit=1", ""); status != http.StatusNotFound {
+		t.Errorf("what nodes ask each other: %d, want 404", status)
+	}
+
+	south.kill()
+	eventually.True(t, "a list says whose sessions are missing", func() bool {
+		return listed(north) == "of-west@west of-north@ south"
+	})
+	if status, got := north.v1("GET", "/sessions/of-south", ""); status != http.StatusNotFound {
+		t.Errorf("a session of a node that is gone: %d %v, want 404", status, got)
+	}
 }

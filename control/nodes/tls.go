@@ -130,6 +130,16 @@ func (n *Nodes) TLS() (*tls.Config, error) {
 	})
 }
 
+// Others returns the names of the other members, sorted.
+func (n *Nodes) Others() (out []string) {
+	for _, m := range n.Members() {
+		if m.Name != n.cfg.Node.Name {
+			out = append(out, m.Name)
+		}
+	}
+	return out
+}
+
 // Has reports whether a node is a member.
 func (n *Nodes) Has(node string) bool {
 	n.mu.Lock()

@@ -56,6 +56,7 @@ const (
 type Members interface {
 	Name() string // of this node
 	Has(node string) bool
+	Others() []string // by name
 	TLS() (*tls.Config, error)
 }
 
@@ -79,13 +80,14 @@ type Forwarder struct {
 	proxy   *httputil.ReverseProxy
 	log     zerolog.Logger
 
-	mu   sync.Mutex
-	gone map[string]time.Time // nodes that did not come
+	mu    sync.Mutex
+	gone  map[string]time.Time // nodes that did not come
+	found map[string]string    // nodes that had something, by path
 }
 
 // New returns what passes requests on to others than this node.
 func New(members Members, dialer Dialer, log zerolog.Logger) (*Forwarder, error) {
-	f := &Forwarder{members: members, dialer: dialer, log: log, gone: map[string]time.Time{}}
+	f := &Forwarder{members: members, dialer: dialer, log: log, gone: map[string]time.Time{}, found: map[string]string{}}
 	var err error
 	if f.tls, err = members.TLS(); err != nil {
 		return nil, err
@@ -146,7 +148,7 @@ func (f *Forwarder) dial(ctx context.Context, _, host string) (net.Conn, error) 
 		return nil, err
 	}
 	until := time.Now().Add(patience)
-	if f.goneSince(node, forgotten) {
+	if ctx.Value(atOnce{}) != nil || f.goneSince(node, forgotten) {
 		until = time.Now()
 	}
 	for {

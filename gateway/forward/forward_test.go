@@ -11,6 +11,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -37,6 +38,8 @@ type members struct {
 }
 
 func (m members) Name() string { return m.name }
+
+func (members) Others() []string { return []string{"south", "west"} }
 
 func (members) Has(node string) bool { return node == "north" || node == "south" || node == "west" }
 
@@ -302,5 +305,46 @@ func (r *rig) stream(what string, began, ended chan struct{}, end func(leave fun
 	}
 	if rest, err := io.ReadAll(rd); err == nil { //nolint:forbidigo // test
 		r.t.Errorf("%s: the stream ends with %q and without an error, want one", what, rest)
+	}
+}
+
+// A node asks all others at once, and knows those that have not answered; it finds the one that has
+// something, and no longer when that is somewhere else.
+func TestAsk(t *testing.T) {
+	r := newRig(t)
+	has := "/thing"
+	r.serve(r.identity, forward.ForNodes(func(w http.ResponseWriter, req *http.Request) {
+		if req.URL.Path != has {
+			http.NotFound(w, req)
+			return
+		}
+		fmt.Fprint(w, "here")
+	}).ServeHTTP)
+	var got []string
+	missing := r.north.Ask(t.Context(), has, func(node string, answer io.Reader) error {
+		raw, err := io.ReadAll(answer) //nolint:forbidigo // test
+		got = append(got, node+" "+string(raw))
+		return err
+	})
+	if !slices.Equal(got, []string{"south here"}) || !slices.Equal(missing, []string{"west"}) {
+		t.Errorf("Ask() = %v without %v, want the answer of south without west", got, missing)
+	}
+	for range 2 { // the second time it knows where
+		if node := r.north.Locate(t.Context(), has); node != "south" {
+			t.Errorf("Locate() = %q, want south", node)
+		}
+	}
+	if next := r.north.Find(t.Context(), has); next == nil {
+		t.Error("Find() = nil, want what leads to south")
+	}
+	for _, path := range []string{"/else", has} {
+		has = "/moved"
+		if node, next := r.north.Locate(t.Context(), path), r.north.Find(t.Context(), path); node != "" || next != nil {
+			t.Errorf("Locate(%s) = %q, want nobody", path, node)
+		}
+	}
+	r.as = auth.Principal{Kind: auth.External, ID: "i|s"}
+	if resp, _ := r.get("/south/x"); resp.StatusCode != http.StatusForbidden {
+		t.Errorf("somebody who asks what nodes ask each other gets %d, want 403", resp.StatusCode)
 	}
 }

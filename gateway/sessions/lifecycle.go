@@ -130,13 +130,13 @@ func (s *Service) sessionRoutes() {
 		out.Body.SessionID = r.ID
 		return out, nil
 	})
-	api.Handle(s.API, op("GET", "/v1/sessions", "listSessions", auth.SessionsRead, "List sessions, the last changed first", http.StatusOK), func(_ context.Context, in *struct {
+	api.Handle(s.API, op("GET", "/v1/sessions", "listSessions", auth.SessionsRead, "List sessions, the last changed first", http.StatusOK), func(ctx context.Context, in *struct {
 		Limit  int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
 		Cursor string `query:"cursor" maxLength:"200" doc:"next of the page before"`
 		Status string `query:"status" enum:"active,waiting_approval,failed,completed,canceled"`
 	},
 	) (*outSessions, error) {
-		return s.page(in.Limit, in.Cursor, Status(in.Status))
+		return s.page(ctx, in.Limit, in.Cursor, Status(in.Status))
 	})
 	api.Handle(s.API, op("GET", "/v1/sessions/{session_id}", "getSession", auth.SessionsRead, "Get a session and its state", http.StatusOK), func(_ context.Context, in *InSession) (*struct{ Body State }, error) {
 		st, err := s.state(in.SessionID)
@@ -276,14 +276,19 @@ func (s *Service) Archive(id string) (string, error) {
 type SessionRow struct {
 	Session
 	State string `json:"state" enum:"idle,running,requires_action" doc:"what it is doing"`
+	Node  string `json:"node,omitempty" doc:"the node of the cluster that has it, if that is another one"`
 }
 
 type outSessions struct {
 	Body struct {
 		Sessions []SessionRow `json:"sessions"`
 		Next     string       `json:"next,omitempty" doc:"cursor of the next page"`
+		Missing  []string     `json:"missing_nodes,omitempty" doc:"nodes of the cluster that have not answered: their sessions are missing"`
 	}
 }
+
+// maxPage is how many sessions a page has at most.
+const maxPage = 1000
 
 type outArchives struct {
 	Body struct {
@@ -294,7 +299,8 @@ type outArchives struct {
 
 // page returns a page of the list. The cursor is the last session of the page
 // before: what changes in the meantime moves to the front.
-func (s *Service) page(limit int, cursor string, status Status) (*outSessions, error) {
+// ownPage returns a page of this node's sessions.
+func (s *Service) ownPage(limit int, cursor string, status Status) (*nodePage, error) {
 	if status != "" {
 		if err := s.noted(); err != nil {
 			return nil, err
@@ -315,17 +321,16 @@ func (s *Service) page(limit int, cursor string, status Status) (*outSessions, e
 	if err != nil {
 		return nil, err
 	}
-	out := new(outSessions)
-	out.Body.Sessions = []SessionRow{}
+	out := &nodePage{Sessions: []placed{}, More: more}
 	for _, t := range infos {
 		if r, ok := s.row(t); ok {
 			state, _ := s.cfg.Loop.State(t.ID)
-			out.Body.Sessions = append(out.Body.Sessions, SessionRow{r, string(state)})
+			out.Sessions = append(out.Sessions, placed{SessionRow{Session: r, State: string(state)}, t.Modified.UnixMicro()})
 		}
 	}
 	if more {
 		last := infos[len(infos)-1]
-		out.Body.Next = strconv.FormatInt(last.Modified.UnixMicro(), 10) + "." + last.ID
+		out.Last = placeOf(last.Modified.UnixMicro(), last.ID)
 	}
 	return out, nil
 }

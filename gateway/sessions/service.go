@@ -47,6 +47,8 @@ type Config struct {
 	// Audit is called before something is deleted, and prevents that with an error. It may
 	// be nil.
 	Audit func(ctx context.Context, event, target string, payload map[string]any) error
+	// Nodes are the other nodes of a cluster; nil for none.
+	Nodes Nodes
 	// KeepAlive is when a comment is sent to readers if nothing else is. Default 15 s.
 	KeepAlive time.Duration
 	Version   string

@@ -66,6 +66,9 @@ func (m *Manager) Fork(parentID, childID string) (*Session, error) {
 	if _, found, err := m.locate(childID, p.workspace); err != nil || found {
 		return nil, errors.Join(fmt.Errorf("session %s exists already", childID), err)
 	}
+	if err := m.taken(childID); err != nil {
+		return nil, err
+	}
 	p.mu.Lock()
 	if err := p.load(); err != nil {
 		p.mu.Unlock()

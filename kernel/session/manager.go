@@ -86,6 +86,9 @@ type Config struct {
 	ReapInterval time.Duration
 	// IdleAfter is how long an unused tape stays open. Default 5 min.
 	IdleAfter time.Duration
+	// Taken returns an error if a session that is about to be made exists on another node of a
+	// cluster. Optional.
+	Taken func(id string) error
 	// Secrets are concealed on tapes. Optional.
 	Secrets *masked.Secrets
 	Log     zerolog.Logger
@@ -291,6 +294,9 @@ func (m *Manager) open(id, workspace string, create bool) (*Session, error) {
 	case !create || strings.Contains(id, "::agent::"):
 		return nil, notFound(id)
 	default:
+		if err := m.taken(id); err != nil {
+			return nil, err
+		}
 		ws = cmp.Or(ws, m.cfg.Workspace)
 	}
 	s := &Session{m: m, id: id, workspace: ws, tape: TapeName(ws, id), parent: head.Parent, birth: head.Epoch}
@@ -305,6 +311,14 @@ func (m *Manager) open(id, workspace string, create bool) (*Session, error) {
 		s.indexed()
 		return nil
 	})
+}
+
+// taken returns an error if another node has a session of that id. Sub-agents are where their parents are.
+func (m *Manager) taken(id string) error {
+	if m.cfg.Taken == nil || strings.Contains(id, "::agent::") {
+		return nil
+	}
+	return m.cfg.Taken(id)
 }
 
 // locate finds the tape of a session.

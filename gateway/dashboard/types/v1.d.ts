@@ -902,6 +902,8 @@ export interface components {
             queue: components["schemas"]["Queued"][] | null;
         };
         OutSessionsBody: {
+            /** @description nodes of the cluster that have not answered: their sessions are missing */
+            missing_nodes?: string[] | null;
             /** @description cursor of the next page */
             next?: string;
             sessions: components["schemas"]["SessionRow"][] | null;
@@ -995,6 +997,8 @@ export interface components {
             /** @description sess_… */
             id: string;
             last_turn_id: string;
+            /** @description the node of the cluster that has it, if that is another one */
+            node?: string;
             /** @description the session that it was forked from */
             parent_id?: string;
             /**

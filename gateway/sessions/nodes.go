@@ -1,0 +1,152 @@
+package sessions
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/yaya-ai/yaya/gateway/api"
+	"github.com/yaya-ai/yaya/kernel/event"
+	"github.com/yaya-ai/yaya/kernel/session"
+)
+
+// Nodes are the other nodes of a cluster. Each has sessions of its own.
+type Nodes interface {
+	// Find returns what serves the requests for something that another node has at a path, nil for
+	// none. Ask asks all of them for what is at a path, and returns those that have not answered.
+	Find(ctx context.Context, path string) http.Handler
+	Ask(ctx context.Context, path string, read func(node string, answer io.Reader) error) (missing []string)
+}
+
+// NodePath is below which nodes ask each other about sessions; see [Service.ForNodes].
+const NodePath = "/node/sessions"
+
+// maxPageAnswer bounds another node's page, in bytes.
+const maxPageAnswer = 64 << 20
+
+// ForNodes answers other nodes: whether a session is here, and with a page of those that are.
+func (s *Service) ForNodes(w http.ResponseWriter, r *http.Request) {
+	if id := r.PathValue("id"); id != "" {
+		if !s.here(id) {
+			http.NotFound(w, r)
+			return
+		}
+		w.WriteHeader(http.StatusOK)
+		return
+	}
+	q := r.URL.Query()
+	limit, err := strconv.Atoi(q.Get("limit"))
+	if err != nil || limit < 1 || limit > maxPage {
+		http.Error(w, "the limit is wrong", http.StatusBadRequest)
+		return
+	}
+	p, err := s.ownPage(limit, q.Get("cursor"), Status(q.Get("status")))
+	if err != nil {
+		s.cfg.Log.Warn().Err(err).Msg("another node gets no page of sessions")
+		http.Error(w, "the sessions cannot be listed", http.StatusInternalServerError)
+		return
+	}
+	api.Write(w, http.StatusOK, p)
+}
+
+// here reports whether this node has a session. An id that no session can have is everywhere: each
+// node can say so.
+func (s *Service) here(id string) bool {
+	if event.CheckClientSession(id) != nil {
+		return true
+	}
+	_, err := s.cfg.Sessions.Find(id, "")
+	return !errors.Is(err, session.ErrNotFound) || s.emptied(id) != nil
+}
+
+// Routes returns the routes. Those about one session lead to the node that has it.
+func (s *Service) Routes() []api.Route {
+	all := slices.Clone(s.API.Routes())
+	if s.cfg.Nodes == nil {
+		return all
+	}
+	for i := range all {
+		if next := all[i].Handler; strings.Contains(all[i].Pattern, "{session_id}") && next != nil {
+			all[i].Handler = s.anywhere(next)
+		}
+	}
+	return all
+}
+
+func (s *Service) anywhere(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if id := r.PathValue("session_id"); !s.here(id) {
+			if there := s.cfg.Nodes.Find(r.Context(), NodePath+"/"+url.PathEscape(id)); there != nil {
+				there.ServeHTTP(w, r)
+				return
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// placed is a session with its place in the list.
+type placed struct {
+	SessionRow
+	Changed int64 `json:"changed_us"`
+}
+
+// nodePage is a page of the sessions of one node.
+type nodePage struct {
+	Sessions []placed `json:"sessions"`
+	// More says that sessions follow, behind the place Last.
+	More bool   `json:"more,omitempty"`
+	Last string `json:"last,omitempty"`
+}
+
+func placeOf(changed int64, id string) string { return strconv.FormatInt(changed, 10) + "." + id }
+
+// page returns a page of the sessions of all nodes.
+func (s *Service) page(ctx context.Context, limit int, cursor string, status Status) (*outSessions, error) {
+	p, err := s.ownPage(limit, cursor, status)
+	if err != nil {
+		return nil, err
+	}
+	out := new(outSessions)
+	if s.cfg.Nodes != nil {
+		query := url.Values{"limit": {strconv.Itoa(limit)}, "cursor": {cursor}, "status": {string(status)}}
+		out.Body.Missing = s.cfg.Nodes.Ask(ctx, NodePath+"?"+query.Encode(), func(node string, answer io.Reader) error {
+			var other nodePage
+			if err := json.NewDecoder(io.LimitReader(answer, maxPageAnswer)).Decode(&other); err != nil {
+				return fmt.Errorf("sessions of node %s: %w", node, err)
+			}
+			for _, x := range other.Sessions {
+				x.Node = node
+				p.Sessions = append(p.Sessions, x)
+			}
+			p.More = p.More || other.More
+			return nil
+		})
+		slices.SortStableFunc(p.Sessions, func(a, b placed) int { // as the index of one node has them
+			return cmp.Or(cmp.Compare(b.Changed, a.Changed), strings.Compare(a.ID, b.ID))
+		})
+		if len(p.Sessions) > limit {
+			p.Sessions, p.More = p.Sessions[:limit], true
+		}
+		if len(p.Sessions) > 0 {
+			last := p.Sessions[len(p.Sessions)-1]
+			p.Last = placeOf(last.Changed, last.ID)
+		}
+	}
+	out.Body.Sessions = make([]SessionRow, len(p.Sessions))
+	for i, x := range p.Sessions {
+		out.Body.Sessions[i] = x.SessionRow
+	}
+	if p.More {
+		out.Body.Next = p.Last
+	}
+	return out, nil
+}

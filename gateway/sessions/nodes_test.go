@@ -1,0 +1,108 @@
+package sessions_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/yaya-ai/yaya/auth"
+	"github.com/yaya-ai/yaya/gateway/sessions"
+)
+
+// nodes are other nodes, each with a service.
+type nodes map[string]*world
+
+func (n nodes) handler(node string) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc(sessions.NodePath, n[node].s.ForNodes)
+	mux.HandleFunc(sessions.NodePath+"/{id}", n[node].s.ForNodes)
+	return mux
+}
+
+func (n nodes) ask(ctx context.Context, node, path string) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	n.handler(node).ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, path, nil))
+	return w
+}
+
+func (n nodes) Ask(ctx context.Context, path string, read func(string, io.Reader) error) (missing []string) {
+	for node, w := range n {
+		if w == nil {
+			missing = append(missing, node)
+		} else if err := read(node, n.ask(ctx, node, path).Body); err != nil {
+			missing = append(missing, node)
+		}
+	}
+	return missing
+}
+
+func (n nodes) Find(ctx context.Context, path string) http.Handler {
+	for node, w := range n {
+		if w != nil && n.ask(ctx, node, path).Code == http.StatusOK {
+			return w.s.API
+		}
+	}
+	return nil
+}
+
+// A list has the sessions of all nodes once, in one order, whatever the size of its pages, and names
+// the nodes that have not answered.
+func TestListOfNodes(t *testing.T) {
+	south, west := newWorld(t, ""), newWorld(t, "")
+	others := nodes{"south": south, "west": west, "east": nil}
+	north := newWorld(t, "", func(c *sessions.Config) { c.Nodes = others })
+	var want []string
+	for i := range 10 {
+		w := []*world{north, south, south, west}[i%4]
+		want = append(want, w.create())
+	}
+	slices.Reverse(want)
+	if got := north.listed(""); !slices.Equal(got, want) {
+		t.Errorf("the list is %v, want %v", got, want)
+	}
+	closed := want[0] // on south
+	south.must("POST", "/v1/sessions/"+closed+"/close", "", 200)
+	if got := north.listed("&status=completed"); !slices.Equal(got, []string{closed}) {
+		t.Errorf("the list of completed ones is %v, want %v", got, closed)
+	}
+	page := north.must("GET", "/v1/sessions", "", 200)
+	if got := page["missing_nodes"]; len(got.([]any)) != 1 || got.([]any)[0] != "east" {
+		t.Errorf("the missing nodes are %v, want east", got)
+	}
+	for _, s := range page["sessions"].([]any) {
+		row := s.(map[string]any)
+		node, _ := row["node"].(string)
+		if has := others[node]; node != "" && has.must("GET", "/v1/sessions/"+row["id"].(string), "", 200)["id"] != row["id"] {
+			t.Errorf("the session %v is not on the node %v", row["id"], node)
+		}
+	}
+	for _, query := range []string{"", "?limit=0", "?limit=1001", "?limit=x", "?limit=1&cursor=x"} {
+		if got := others.ask(t.Context(), "south", sessions.NodePath+query).Code; got < 400 {
+			t.Errorf("a node that asks with %q gets %d, want an error", query, got)
+		}
+	}
+}
+
+// The routes about a session lead to the node that has it; what nobody has, this node refuses.
+func TestSessionsOfNodes(t *testing.T) {
+	south := newWorld(t, "")
+	north := newWorld(t, "", func(c *sessions.Config) { c.Nodes = nodes{"south": south} })
+	id, own := south.create(), north.create()
+	mux := http.NewServeMux()
+	for _, r := range north.s.Routes() {
+		if r.Handler != nil {
+			mux.Handle(r.Pattern, r.Handler)
+		}
+	}
+	for path, want := range map[string]int{id: 200, own: 200, id + "/messages": 200, "sess_nobody": 404, "..": 404, strings.Repeat("x", 600): 404} {
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, httptest.NewRequestWithContext(auth.WithPrincipal(t.Context(), auth.LocalOwner), http.MethodGet, "/v1/sessions/"+strings.ReplaceAll(path, "..", "%2E%2E"), nil))
+		if w.Code != want {
+			t.Errorf("GET %s: %d %s, want %d", path, w.Code, w.Body, want)
+		}
+	}
+}

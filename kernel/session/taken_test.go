@@ -1,0 +1,30 @@
+package session
+
+import (
+	"errors"
+	"testing"
+)
+
+// A session that another node has is not made a second time, neither by name nor as a fork; those
+// that are here are opened as ever.
+func TestTakenSessionsAreNotMade(t *testing.T) {
+	m, _ := newManager(t, t.TempDir())
+	if _, err := m.Open("mine", ""); err != nil {
+		t.Fatal(err)
+	}
+	asked := 0
+	taken := errors.New("it is on another node")
+	m.cfg.Taken = func(string) error { asked++; return taken }
+	if _, err := m.Open("theirs", ""); !errors.Is(err, taken) {
+		t.Errorf("Open() = %v, want %v", err, taken)
+	}
+	if _, err := m.Fork("mine", "theirs"); !errors.Is(err, taken) {
+		t.Errorf("Fork() = %v, want %v", err, taken)
+	}
+	if _, err := m.Open("mine", ""); err != nil || asked != 2 {
+		t.Errorf("Open() of a session that is here = %v after %d questions, want no error and 2", err, asked)
+	}
+	if _, err := m.Fork("mine", "mine::agent::a1"); err != nil {
+		t.Errorf("Fork() of a sub-agent = %v, want no error", err)
+	}
+}
