@@ -160,7 +160,11 @@ func packageServers(name string, parts *agentpackage.Package, folder, state stri
 		}
 		out = append(out, s)
 	}
-	return out, append(bad, cfg.Invalid...), nil
+	for _, x := range cfg.Invalid {
+		x.Err = sandbox.FixedProfile(x.Err)
+		bad = append(bad, x)
+	}
+	return out, bad, nil
 }
 
 // bound keeps a server that is started in the strict sandbox, where it can write the folder of its

@@ -245,6 +245,8 @@ func TestPackageStaysInside(t *testing.T) {
 			"works":{"command":"python3","args":["${CLAUDE_PLUGIN_ROOT}/server.py"],"cwd":"${CLAUDE_PLUGIN_DATA}/out"},
 			"off":{"cmd":"python3","args":["${CLAUDE_PLUGIN_ROOT}/server.py"],"sandbox":{"profile":"off"}},
 			"nested":{"transport":{"type":"stdio","command":"python3"},"sandbox":{"profile":"guarded"}},
+			"all":{"command":"python3","args":["${CLAUDE_PLUGIN_ROOT}/server.py"],"sandbox":{"read":["/"]}},
+			"devices":{"command":"python3","args":["${CLAUDE_PLUGIN_ROOT}/server.py"],"sandbox":{"write":["/dev"]}},
 			"gets":{"type":"http","url":"http://127.0.0.1:1/","headers":{"X":"${THE_KEY}"}}}}`,
 		"server.py": `import json, os, sys
 if len(sys.argv) > 1:
@@ -265,10 +267,13 @@ for line in sys.stdin:
 	}
 	b.serve()
 	out := b.must("plugin", "install", "--yes", at)
-	for _, want := range []string{"server evil-off: its sandbox has a profile", "server evil-nested: its sandbox has a profile", "gets your variables THE_KEY"} {
+	for _, want := range []string{"server evil-off: its sandbox has a profile", "server evil-nested: its sandbox has a profile", "server evil-all: sandbox: path / is the whole file system", "server evil-devices: sandbox: /dev cannot be given", "gets your variables THE_KEY"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("plugin install says\n%swant %q", out, want)
 		}
+	}
+	if strings.Contains(out, "profile guarded") {
+		t.Errorf("plugin install says\n%swant no profile proposed, which a package cannot choose", out)
 	}
 	eventually.True(t, "a server has made a link", func() bool {
 		_, err := os.Lstat(filepath.Join(b.dir, "d", "plugins", "evil", "state", "out"))

@@ -93,7 +93,7 @@ var allowed = map[string][]string{
 	"gateway/plane/measure":    {},
 	"gateway/plane":            {"kernel/...", "auth", "control", "gateway/plane/...", "gateway/wire", "gateway/wire/codec"},
 	"gateway/rpc":              {"auth", "control", "gateway/api", "gateway/plane", "gateway/wire"},
-	"internal/sandbox":         {"internal/sandbox/inside", "internal/fair", "internal/netaddr", "internal/gitconf", "internal/lazyregexp", "internal/mounts", "internal/openfiles", "internal/passedon", "internal/workgroup"},
+	"internal/sandbox":         {"internal/sandbox/inside", "internal/fair", "internal/netaddr", "internal/gitconf", "internal/lazyregexp", "internal/mounts", "internal/openfiles", "internal/passedon", "internal/worded", "internal/workgroup"},
 	"internal/gitconf":         {"internal/gitread"},
 	"internal/secrets":         {"internal/atomicfile", "internal/cut", "internal/masked", "internal/secretfile", "internal/worded"},
 	"internal/secretfile":      {"internal/worded"},

@@ -102,6 +102,19 @@ func CheckHost(entry string) error {
 	return err
 }
 
+// CheckPort returns an error about an entry that names this machine without a port: the sandbox
+// has the service at that port alone, and connections to others are refused without a word.
+func CheckPort(entry string) error {
+	r, err := parseHost(entry)
+	if err != nil {
+		return err
+	}
+	if r.port == 0 && !r.below && (r.name == localhost || r.addr.IsLoopback()) {
+		return fmt.Errorf("host %q: a service of this machine needs its port; write %s", entry, net.JoinHostPort(r.name, "8080"))
+	}
+	return nil
+}
+
 // CanonicalHost returns the one spelling of an entry of [Net.Allow]: lower case, without the
 // final dot of the name, an address as it is usually written. Entries with the same one allow
 // the same. It returns other text, such as a variable, as it is.

@@ -115,7 +115,7 @@ func CheckPath(name string) error {
 	name = filepath.Clean(name)
 	for _, at := range []string{"/dev", "/proc"} {
 		if inside.Covers(at, name) && !inside.Covers("/dev/shm", name) {
-			return fmt.Errorf("%s cannot be given to a sandbox, which has %s of its own: leave it out, or use profile guarded", name, at)
+			return &UngivenError{fmt.Sprintf("%s cannot be given to a sandbox, which has %s of its own: leave it out", name, at)}
 		}
 	}
 	return nil

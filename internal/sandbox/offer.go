@@ -1,12 +1,15 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/yaya-ai/yaya/internal/sandbox/inside"
+	"github.com/yaya-ai/yaya/internal/worded"
 )
 
 // Nearest returns a path itself if it exists, else the nearest existing folder
@@ -48,7 +51,24 @@ func NotWhole(name string) error {
 }
 
 func isWhole(name string) error {
-	return fmt.Errorf("%s is the whole file system: name the files and folders that are needed, or use profile guarded", name)
+	return &UngivenError{name + " is the whole file system: name the files and folders that are needed"}
+}
+
+// UngivenError reports a path that no sandbox is given. Its text proposes the profile that bounds
+// no paths.
+type UngivenError struct{ why string }
+
+const orGuarded = ", or use profile guarded"
+
+func (e *UngivenError) Error() string { return e.why + orGuarded }
+
+// FixedProfile returns an error about a program whose profile nobody can choose: without the
+// proposal of another one.
+func FixedProfile(err error) error {
+	if _, ok := errors.AsType[*UngivenError](err); ok {
+		return worded.Error(err, "%s", strings.TrimSuffix(err.Error(), orGuarded))
+	}
+	return err
 }
 
 // MayGive reports why a path, without symbolic links, should not be given to a program:

@@ -24,6 +24,9 @@ func (s *Manager) settled(x servers.Server, asked servers.Sandbox) (servers.Sand
 				return nil, fmt.Errorf("%s %s: a variable in it has no value where yaya runs", flag, name)
 			}
 			if err := sandbox.MayGive(at.Real, own...); err != nil {
+				if x.Package != "" {
+					err = sandbox.FixedProfile(err)
+				}
 				return nil, fmt.Errorf("%s %s: %w", flag, name, err)
 			}
 			if slices.ContainsFunc(files, func(f string) bool { return sandbox.Real(f) == at.Real }) { // a folder that contains such a file is allowed, but the file stays hidden

@@ -161,7 +161,7 @@ func (s Server) checkSandbox() error {
 			return fmt.Errorf("sandbox: path %q contains a secret, but paths are shown; write the path itself", p)
 		}
 		if filepath.Clean(p) == "/" {
-			return fmt.Errorf("sandbox: path %q is the whole file system; name what the server needs, or use profile %q", p, SandboxGuarded)
+			return fmt.Errorf("sandbox: path %w", sandbox.NotWhole(p))
 		}
 		if filepath.IsAbs(p) {
 			if err := sandbox.CheckPath(p); err != nil {

@@ -36,7 +36,7 @@ func TestSandboxOfAnEntry(t *testing.T) {
 		{"a relative path", `"command":"x","sandbox":{"write":["data"]}`, "", nil, `path "data" is not absolute`},
 		{"no path", `"command":"x","sandbox":{"read":[""]}`, "", nil, `path "" is not absolute`},
 		{"a secret in a path", `"command":"x","sandbox":{"read":["/a/${secret:S}"]}`, "", nil, `"/a/${secret:S}" contains a secret`},
-		{"everything", `"command":"x","sandbox":{"read":["//"]}`, "", nil, `path "//" is the whole file system`},
+		{"everything", `"command":"x","sandbox":{"read":["//"]}`, "", nil, `path // is the whole file system`},
 		{"the host's devices", `"command":"x","sandbox":{"read":["/dev"]}`, "", nil, `/dev cannot be given to a sandbox, which has /dev of its own`},
 		{"a process of the host", `"command":"x","sandbox":{"write":["/proc/1/root"]}`, "", nil, `which has /proc of its own`},
 		{"a URL as a host", `"command":"x","sandbox":{"hosts":["https://example.com"]}`, "", nil, `host "https://example.com"`},

@@ -199,18 +199,17 @@ func (p Permissions) check(category string) error {
 		}
 	}
 	for _, host := range p.Network {
-		if err := sandbox.CheckHost(host); err != nil {
+		if err := sandbox.CheckPort(host); err != nil {
 			return fmt.Errorf("permissions.network: %w", err)
 		}
 	}
-	for _, path := range slices.Concat(p.Read, p.Write) {
-		rest, home := strings.CutPrefix(path, "~/")
-		if !home && !filepath.IsAbs(path) || home && (!filepath.IsLocal(rest) || filepath.Clean(rest) == ".") || !home && holdsHome(path) {
-			return fmt.Errorf("permissions: %q does not begin with / or ~/, or is the whole home folder", path)
-		}
-		if !home {
-			if err := errors.Join(sandbox.NotWhole(path), sandbox.CheckPath(path)); err != nil {
-				return fmt.Errorf("permissions: %w", err)
+	for _, list := range []struct {
+		member string
+		paths  []string
+	}{{"read", p.Read}, {"write", p.Write}} {
+		for _, path := range list.paths {
+			if err := checkPath(path); err != nil {
+				return fmt.Errorf("permissions.%s: %q: %w", list.member, path, err)
 			}
 		}
 	}
@@ -228,6 +227,25 @@ func (p Permissions) check(category string) error {
 		return errors.New("permissions.approvals: only an adapter answers approval requests")
 	}
 	return nil
+}
+
+// checkPath returns why a plugin is not given a file or folder.
+func checkPath(path string) error {
+	rest, home := strings.CutPrefix(path, "~/")
+	switch {
+	case home && filepath.Clean(rest) == ".", !home && holdsHome(path):
+		return errors.New("a plugin does not get the whole home folder, or a folder above it: name the files and folders in it that it needs, such as ~/notes")
+	case home && !filepath.IsLocal(rest):
+		return errors.New("it leads out of the home folder: write the path from / on")
+	case home:
+		return nil
+	case !filepath.IsAbs(path):
+		return errors.New("a path begins with / or ~/, such as /srv/notes or ~/notes")
+	}
+	if err := sandbox.NotWhole(path); err != nil {
+		return sandbox.FixedProfile(err)
+	}
+	return sandbox.FixedProfile(sandbox.CheckPath(path))
 }
 
 // holdsHome reports whether an absolute path leads to the home folder, or to one above it that is

@@ -165,7 +165,8 @@ func (p *Plugin) enter(state string) (*sandbox.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return boxes.Enter(policy)
+	run, err := boxes.Enter(policy)
+	return run, sandbox.FixedProfile(err)
 }
 
 func (p *Plugin) policy(boxes *sandbox.Sandboxes, state string) (sandbox.Policy, error) {
