@@ -405,6 +405,31 @@ func (s *strategy) OnEvent(_ context.Context, ev event.Event, c plugin.Context) 
 	return c.Emit("strategy.decide.response", ev.SessionID, d)
 }
 
+// model is a provider that answers without the runner of the bundled ones, as a plugin does.
+type model struct{ answer event.LLMResponse }
+
+func (*model) Manifest() plugin.Manifest {
+	return plugin.Manifest{Name: "llm-test", Version: "1.0.0", Category: plugin.LLMProvider, ProviderID: "test"}
+}
+func (*model) Subscriptions() []string                        { return []string{"llm.call.request"} }
+func (*model) OnLoad(context.Context, plugin.Context) error   { return nil }
+func (*model) OnUnload(context.Context, plugin.Context) error { return nil }
+func (m *model) OnEvent(_ context.Context, ev event.Event, c plugin.Context) error {
+	m.answer.Request = event.Request{RequestID: ev.ID}
+	return c.Emit("llm.call.response", ev.SessionID, m.answer)
+}
+
+// An answer without text and calls is a failure, from whatever provider: a turn without an answer
+// would count as done.
+func TestEmptyAnswer(t *testing.T) {
+	for text, want := range map[string]string{"": "failed empty", " \n": "failed empty", "x": "completed"} {
+		inBubble(t, setup{plugins: []plugin.Plugin{&model{event.LLMResponse{Text: text}}}, settings: map[string]string{"providers.mine.plugin": `"llm-test"`, "provider": `"mine"`}}, func(t *testing.T, w *world) {
+			w.run("s1", "go")
+			equal(t, w.ends("s1"), want)
+		})
+	}
+}
+
 // Y-158, Y-11, Y-41, Y-42: a strategy decides what, not in which order.
 func TestStrategyCannotChangeTheOrder(t *testing.T) {
 	llm := event.DecideResponse{Next: event.NextLLM, Provider: "llm-echo"}

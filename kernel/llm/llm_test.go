@@ -207,6 +207,7 @@ func TestErrors(t *testing.T) {
 		"status": {attempt{err: &llm.Error{Kind: event.LLMStatus, StatusCode: 401, RetryAfter: 1500 * time.Millisecond, Err: errors.New("no key")}},
 			event.LLMError{Error: "no key", Kind: event.LLMStatus, StatusCode: 401, RetryAfterS: 1.5}},
 		"empty":   {attempt{}, event.LLMError{Error: "the model answered nothing", Kind: event.LLMEmpty}},
+		"blank":   {attempt{parts: text(" ", "\n")}, event.LLMError{Error: "the model answered nothing", Kind: event.LLMEmpty}},
 		"unknown": {attempt{err: errors.New("strange")}, event.LLMError{Error: "strange", Kind: event.LLMOther}},
 		"midway":  {attempt{parts: text("a"), end: &llm.Error{Kind: event.LLMConnection, Err: errors.New("reset")}}, event.LLMError{Error: "reset", Kind: event.LLMConnection}},
 		"too long": {attempt{parts: text(strings.Repeat("x", llm.MaxText), "x")},

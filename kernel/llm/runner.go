@@ -282,7 +282,7 @@ func (r *Runner) attempt(ctx context.Context, p Provider, req Request, delta fun
 		}
 	}
 	res = event.LLMResponse{Text: text.String(), ToolCalls: calls.list(r.cfg.Secrets), Usage: s.Usage()}
-	if res.Text == "" && len(res.ToolCalls) == 0 {
+	if strings.TrimSpace(res.Text) == "" && len(res.ToolCalls) == 0 {
 		return res, &Error{Kind: event.LLMEmpty, Err: errors.New("the model answered nothing")}
 	}
 	return res, nil

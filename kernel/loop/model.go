@@ -43,6 +43,9 @@ func (t *turn) model(d event.DecideResponse) error {
 			t.observe(ev)
 			t.weighed(req, r.Usage)
 			t.out.Usage = llm.Add(t.out.Usage, r.Usage)
+			if strings.TrimSpace(r.Text) == "" && len(r.ToolCalls) == 0 { // it would pass for an answer
+				return failed(string(event.LLMEmpty), "the provider %s answered nothing: neither text nor calls of tools", req.Provider)
+			}
 			t.out.Text, t.pending, t.answered, t.seen = r.Text, r.ToolCalls, len(r.ToolCalls) == 0, seen
 			return nil
 		case event.LLMError:
