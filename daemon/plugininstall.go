@@ -13,6 +13,7 @@ import (
 	"github.com/yaya-ai/yaya/gateway/admin"
 	"github.com/yaya-ai/yaya/internal/agentpackage"
 	"github.com/yaya-ai/yaya/internal/sandbox"
+	"github.com/yaya-ai/yaya/internal/worded"
 	"github.com/yaya-ai/yaya/kernel/plugin"
 	"github.com/yaya-ai/yaya/plugins/fetch"
 	"github.com/yaya-ai/yaya/plugins/installed"
@@ -157,7 +158,7 @@ func (t *thirdParty) compared(out *admin.PluginPackage, e installed.Entry, unrea
 		before, unread = packageParts(e.Name, wasParts, t.c.st.sandboxes)
 	}
 	if unread != nil { // it is about to be replaced
-		out.Changes = []string{"the files of the installed one cannot be compared: " + unread.Error()}
+		out.Changes = []string{"the files of the installed one cannot be compared: " + OneLine(unread.Error())}
 		if _, changed := errors.AsType[*installed.ChangedError](unread); changed {
 			out.Changes[0] = "the files of the installed one have changed and cannot be compared"
 		}
@@ -298,22 +299,35 @@ func (t *thirdParty) Install(ctx context.Context, source string, editable bool, 
 		}
 	}
 	if err := t.replace(context.WithoutCancel(ctx), e); err != nil {
-		if missing == nil {
-			return fmt.Errorf("%s %s is installed, and does not start: %w; %s", e.Name, e.Version, err, wayBack(was))
-		}
-		return fmt.Errorf("%s %s is installed, and does not start: %w", e.Name, e.Version, err)
+		return &admin.NotStarted{Err: notStarted(e, err, was, missing == nil && was.Digest != e.Digest)}
 	}
 	return nil
 }
 
-// wayBack says how the plugin that was replaced can be installed again.
-func wayBack(was installed.Entry) string {
+// notStarted says that a plugin is installed and does not start, why, and what can be done.
+func notStarted(e installed.Entry, err error, was installed.Entry, replaced bool) error {
+	why := strings.TrimPrefix(err.Error(), "plugin "+e.Name+": ")
+	next := fmt.Sprintf("correct it and install it again, or remove it: yaya plugin remove %s", e.Name)
+	switch {
+	case e.Editable && !replaced:
+		next = fmt.Sprintf("yaya tries again when its files change; to remove it: yaya plugin remove %s", e.Name)
+	case replaced:
+		next = wayBack(was, e)
+	}
+	return worded.Error(err, "%s %s is installed, and does not start: %s; %s", e.Name, e.Version, why, next)
+}
+
+// wayBack says how the plugin that another one has replaced can be installed again.
+func wayBack(was, now installed.Entry) string {
+	again := "yaya plugin install " + was.Source
 	_, elsewhere, err := fetch.Parse(was.Source)
 	switch {
-	case err == nil && elsewhere:
-		return fmt.Sprintf("to go back to version %s: yaya plugin install %s", was.Version, was.Source)
 	case was.Editable:
 		return fmt.Sprintf("to go back to the editable one: yaya plugin install --editable %s", was.Source)
+	case err == nil && elsewhere && was.Source != now.Source:
+		return fmt.Sprintf("to go back to version %s: %s", was.Version, again)
+	case was.Source != now.Source:
+		return fmt.Sprintf("to go back to version %s, if its files are still there: %s", was.Version, again)
 	}
-	return fmt.Sprintf("to go back, install the files of version %s again (yaya plugin install): they came from %s", was.Version, was.Source)
+	return fmt.Sprintf("to go back to version %s, put its files there again, then: %s", was.Version, again)
 }

@@ -166,18 +166,22 @@ func TestWayBack(t *testing.T) {
 		}
 		return err.Error()
 	}
+	if got, want := install(), "weather 1.0.0 is installed, and does not start: before it answered initialize, its process exited with status 1; correct it and install it again, or remove it: yaya plugin remove weather"; got != want {
+		t.Errorf("the first installation says %q, want %q", got, want)
+	}
 	if got := install(); strings.Contains(got, "go back") {
-		t.Errorf("the first installation says %q, want no way back", got)
+		t.Errorf("the same files say %q, want no way back to them", got)
 	}
 	describe(t, from, "weather", "1.1.0", "tool", "")
-	if got, want := install(), "to go back, install the files of version 1.0.0 again"; !strings.Contains(got, want) {
-		t.Errorf("the update says %q, want %q", got, want)
+	if got, want := install(), "to go back to version 1.0.0, put its files there again, then: yaya plugin install "+from; !strings.HasSuffix(got, want) || strings.Count(got, from) != 1 {
+		t.Errorf("the update says %q, want %q, which names the folder once", got, want)
 	}
 	for want, was := range map[string]installed.Entry{
-		"to go back to version 1.0.0: yaya plugin install npm:weather@1.0.0": {Version: "1.0.0", Source: "npm:weather@1.0.0"},
-		"yaya plugin install --editable /weather":                            {Version: "1.0.0", Source: "/weather", Editable: true},
+		"to go back to version 1.0.0: yaya plugin install npm:weather@1.0.0":                      {Version: "1.0.0", Source: "npm:weather@1.0.0"},
+		"yaya plugin install --editable /weather":                                                 {Version: "1.0.0", Source: "/weather", Editable: true},
+		"to go back to version 1.0.0, if its files are still there: yaya plugin install /weather": {Version: "1.0.0", Source: "/weather"},
 	} {
-		if got := wayBack(was); !strings.Contains(got, want) {
+		if got := wayBack(was, installed.Entry{Source: from}); !strings.Contains(got, want) {
 			t.Errorf("wayBack() = %q, want %q", got, want)
 		}
 	}

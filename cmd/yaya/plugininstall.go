@@ -290,7 +290,10 @@ code is 1 if a check fails.`,
 					return
 				}
 				failed++
-				fmt.Fprintf(out, "FAIL  %s\n      %s\n", r.Check, daemon.Printable(r.Err.Error(), 2000))
+				fmt.Fprintf(out, "FAIL  %s\n", r.Check)
+				for _, line := range failureLines(r.Err) {
+					fmt.Fprintf(out, "      %s\n", line)
+				}
 			})
 			if err == nil && failed > 0 {
 				err = errors.New(worded.Count(failed, "check failed", "checks failed"))
@@ -298,4 +301,20 @@ code is 1 if a check fails.`,
 			return err
 		},
 	}
+}
+
+// failureLines are the lines of a failed check, without most of the middle of a long one: the
+// reason begins it, and a program says at its end why it ended.
+func failureLines(err error) (out []string) {
+	const head, tail = 5, 20
+	all := strings.Split(strings.TrimSpace(err.Error()), "\n")
+	for i, line := range all {
+		switch {
+		case i < head, i >= len(all)-tail:
+			out = append(out, daemon.Printable(strings.TrimRight(line, "\r"), 500))
+		case i == head:
+			out = append(out, fmt.Sprintf("… (%s)", worded.Count(len(all)-head-tail, "line", "lines")))
+		}
+	}
+	return out
 }

@@ -156,7 +156,7 @@ func TestServersInSandboxes(t *testing.T) {
 		eventually.True(t, "it is started again", func() bool {
 			for _, s := range b.listed() {
 				if s.Name == "own" && s.State == "ready" && s.Restarts == 1 {
-					return strings.Contains(s.LastError, "killed by signal killed")
+					return strings.Contains(s.LastError, "ended with SIGKILL")
 				}
 			}
 			return false

@@ -58,6 +58,16 @@ func TestThirdPartyPlugin(t *testing.T) {
 	if out := b.must("plugin", "test", from); strings.Contains(out, "FAIL") {
 		t.Errorf("plugin test says\n%swant no failures", out)
 	}
+	b.rewrite(filepath.Join(from, "main.py"), "import json", "import no_such_module, json")
+	said, errOut, code := b.in(b.dir, "plugin", "test", from)
+	if want := "      initialize: the program exited with status 1, and said on standard error:\n      Traceback"; code != 1 || !strings.Contains(said, want) || !strings.Contains(said, "\n      ModuleNotFoundError: ") {
+		t.Errorf("plugin test of a program that ends: %d\n%s%s\nwant %q, and what it said in lines", code, said, errOut, want)
+	}
+	if _, said, _ := b.in(b.dir, "plugin", "install", "--yes", from); !strings.HasPrefix(said, "yaya: weather 1.0.0 is installed, and does not start: ") || !strings.Contains(said, "it last said: ModuleNotFoundError: ") {
+		t.Errorf("plugin install of a program that ends: %s, want that it is installed, and why it does not start", said)
+	}
+	b.must("plugin", "remove", "weather")
+	b.rewrite(filepath.Join(from, "main.py"), "import no_such_module, json", "import json")
 	out := b.must("plugin", "install", from)
 	for _, want := range []string{"weather 1.0.0", from, "sha256:", "category     tool", "python3 main.py", "permissions  none", "Nothing was installed"} {
 		if !strings.Contains(out, want) {

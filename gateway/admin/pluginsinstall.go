@@ -180,10 +180,22 @@ func (a *API) installedRoutes(r routes) {
 	})
 }
 
-// failedOr returns a refusal as it is, and everything else as a failure.
+// NotStarted reports that a plugin is installed, and does not start.
+type NotStarted struct{ Err error }
+
+func (e *NotStarted) Error() string { return e.Err.Error() }
+
+// Unwrap returns the reason.
+func (e *NotStarted) Unwrap() error { return e.Err }
+
+// failedOr returns a refusal as it is, and everything else as a failure: of what, unless that was
+// done.
 func failedOr(err error, what string) error {
 	if errors.Is(err, ErrRefused) {
 		return err
+	}
+	if not, ok := errors.AsType[*NotStarted](err); ok {
+		return api.Fail(http.StatusInternalServerError, "%.2000s", not)
 	}
 	return api.Fail(http.StatusInternalServerError, "%s: %.2000s", what, err)
 }

@@ -82,7 +82,7 @@ func TestInSandbox(t *testing.T) {
 func TestEndInSandbox(t *testing.T) {
 	for _, c := range []struct{ script, bare, sandboxed string }{
 		{"exit 3", "exited with status 3", "exited with status 3"},
-		{"exit 137", "exited with status 137", "killed by signal killed"},
+		{"exit 137", "exited with status 137", "ended with SIGKILL"},
 	} {
 		m := &Manager{}
 		for in, want := range map[Sandbox]string{nil: c.bare, boxed{make(chan struct{})}: c.sandboxed} {

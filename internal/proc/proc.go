@@ -15,6 +15,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -326,14 +328,19 @@ func exitError(cmd *exec.Cmd, err error, sandboxed bool) error {
 	}
 	if ws, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok {
 		if ws.Signaled() {
-			return fmt.Errorf("killed by signal %s", ws.Signal())
+			return bySignal(ws.Signal())
 		}
 		if sig := ws.ExitStatus() - 128; sandboxed && sig > 0 && sig < 32 {
-			return fmt.Errorf("killed by signal %s", syscall.Signal(sig))
+			return bySignal(syscall.Signal(sig))
 		}
 		return fmt.Errorf("exited with status %d", ws.ExitStatus())
 	}
 	return err
+}
+
+// bySignal is the end by a signal, with its name: the text of SIGKILL is "killed".
+func bySignal(sig syscall.Signal) error {
+	return fmt.Errorf("ended with %s", cmp.Or(unix.SignalName(sig), fmt.Sprintf("signal %d", int(sig))))
 }
 
 // Release lets a held program continue. Between Start and Release it has read

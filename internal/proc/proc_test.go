@@ -130,8 +130,8 @@ func TestCrashTakesTheWholeTree(t *testing.T) {
 	_ = syscall.Kill(p.PID(), syscall.SIGKILL)
 	<-p.Done()
 	waitGone(t, pids, 5*time.Second)
-	if got := p.Err().Error(); got != "killed by signal killed" {
-		t.Errorf(`got %q, want "killed by signal killed"`, got)
+	if got := p.Err().Error(); got != "ended with SIGKILL" {
+		t.Errorf(`got %q, want "ended with SIGKILL"`, got)
 	}
 	p.Stop(t.Context())
 }

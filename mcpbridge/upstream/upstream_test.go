@@ -386,7 +386,7 @@ func TestCallAfterKill(t *testing.T) {
 			t.Error("the killed process answered")
 		}
 	}
-	if st := r.status("srv"); st.Restarts != 3 || !strings.Contains(st.LastError, "killed by signal killed") {
+	if st := r.status("srv"); st.Restarts != 3 || !strings.Contains(st.LastError, "ended with SIGKILL") {
 		t.Errorf("status: %+v", st)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/yaya-ai/yaya/kernel/plugin"
@@ -142,7 +143,28 @@ func (r *runner) write(v any) error {
 		return err
 	}
 	_, err = r.p.Stdin.Write(append(line, '\n'))
+	if errors.Is(err, syscall.EPIPE) {
+		return r.ended()
+	}
 	return err
+}
+
+// ended says how the program has ended, with all that it has said, in lines.
+func (r *runner) ended() error {
+	limit := time.NewTimer(answerTime)
+	defer limit.Stop()
+	how := "has closed its standard output"
+	select {
+	case <-r.p.Done():
+		how = r.p.Err().Error()
+	case <-limit.C:
+	case <-r.done:
+	}
+	said := strings.TrimSpace(r.p.Stderr())
+	if said == "" {
+		return fmt.Errorf("the program %s, and said nothing on standard error", how)
+	}
+	return fmt.Errorf("the program %s, and said on standard error:\n%s", how, said)
 }
 
 type object = map[string]any
@@ -174,7 +196,7 @@ func (r *runner) get(id int, wait time.Duration) (*reply, error) {
 		select {
 		case line, open := <-r.lines:
 			if !open {
-				return nil, fmt.Errorf("the program has ended: %s", strings.TrimSpace(r.p.Stderr()))
+				return nil, r.ended()
 			}
 			if len(bytes.TrimSpace(line)) == 0 {
 				continue
@@ -312,8 +334,11 @@ func (r *runner) together() error {
 	for len(open) > 0 {
 		select {
 		case line, more := <-r.lines:
+			if !more {
+				return r.ended()
+			}
 			var m reply
-			if !more || json.Unmarshal(line, &m) != nil {
+			if json.Unmarshal(line, &m) != nil {
 				return fmt.Errorf("got %.200q, want an answer", line)
 			}
 			if m.Method != "" {
@@ -323,6 +348,8 @@ func (r *runner) together() error {
 				return fmt.Errorf("got %.200q, want the answer to a request that is open", line)
 			}
 			delete(open, *m.ID)
+		case <-r.done:
+			return context.Canceled
 		case <-limit.C:
 			return fmt.Errorf("%d of %d requests have no answer within %v", len(open), n, answerTime)
 		}

@@ -30,6 +30,14 @@ func program(fault string) int {
 	switch fault {
 	case "prints":
 		fmt.Println("loading ...")
+	case "exits":
+		return 3
+	case "fails":
+		fmt.Fprintln(os.Stderr, "no license\nand more")
+		return 4
+	case "deaf": // its standard input has nobody at the other end
+		_ = os.Stdin.Close()
+		return 5
 	case "stays":
 		defer func() { select {} }()
 	}
@@ -65,6 +73,8 @@ func program(fault string) int {
 func TestRun(t *testing.T) {
 	for fault, want := range map[string]string{
 		"none": "", "prints": "not a message", "version": "2.0.0", "health": `got the status "fine"`, "stays": "runs on",
+		"exits": "initialize: the program exited with status 3, and said nothing on standard error", "deaf": "the program exited with status 5",
+		"fails": "initialize: the program exited with status 4, and said on standard error:\nno license\nand more",
 		"guard": "", "guard-nothing": `its decision "" is none of`, "guard-late": "point pre_tool: no answer within 5s", "guard-not-said": "it guards [\"pre_tool\"], and permissions.guards of its plugin.toml says []",
 	} {
 		t.Run(fault, func(t *testing.T) {

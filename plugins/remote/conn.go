@@ -10,7 +10,6 @@ import (
 	"io"
 	"os"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -196,7 +195,7 @@ func (c *conn) read() {
 	} else {
 		c.p.Kill()
 	}
-	if said := lastLine(c.p.Stderr()); said != "" {
+	if said := lastWords(c.p.Stderr()); said != "" {
 		err = fmt.Errorf("%w; it last said: %s", err, said)
 	}
 	c.mu.Lock()
@@ -379,14 +378,4 @@ func (c *conn) pid() int {
 		}
 	}
 	return c.p.PID()
-}
-
-// lastLine returns the last line of a text that is not blank.
-func lastLine(text string) (last string) {
-	for line := range strings.Lines(text) {
-		if line = cut.Line(line, 300); line != "" {
-			last = line
-		}
-	}
-	return last
 }

@@ -393,7 +393,7 @@ func (p *Plugin) asked(ctx context.Context, cn *conn) plugin.HealthReport {
 		err = json.Unmarshal(raw, &told)
 	}
 	if err != nil {
-		return plugin.HealthReport{Status: plugin.Degraded, Summary: fmt.Sprintf("the check failed: %.300v", err)}
+		return plugin.HealthReport{Status: plugin.Degraded, Summary: "the check failed: " + oneLine(err.Error())}
 	}
 	report := plugin.HealthReport{Status: plugin.Health(told.Status), Summary: oneLine(told.Summary)}
 	for _, d := range told.Details[:min(len(told.Details), 64)] {

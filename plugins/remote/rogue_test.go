@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -60,7 +61,13 @@ var misbehave = map[string]func(*rogue){
 	"gone":       func(*rogue) { fmt.Fprintln(os.Stderr, "no license"); os.Exit(7) },
 	"other-name": func(r *rogue) { claims(r, `{"abi":1,"name":"other","version":"1.0.0","category":"tool"}`) },
 	"other-abi":  func(r *rogue) { claims(r, `{"abi":2,"name":"subject","version":"1.0.0","category":"tool"}`) },
-	"no-object":  func(r *rogue) { claims(r, `[1,2]`) },
+	"no-abi":     func(r *rogue) { claims(r, `{"name":"subject","version":"1.0.0","category":"tool"}`) },
+	"killed":     func(*rogue) { _ = syscall.Kill(os.Getpid(), syscall.SIGKILL); select {} },
+	"refuses": func(r *rogue) {
+		fmt.Printf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":"no key\nand more"}}`+"\n", r.next().ID)
+		r.next()
+	},
+	"no-object": func(r *rogue) { claims(r, `[1,2]`) },
 	"bad-schema": func(r *rogue) {
 		claims(r, `{"abi":1,"name":"subject","version":"1.0.0","category":"tool","tools":[{"name":"poke","description":"x","input_schema":{"$ref":"http://example.com/x"}}]}`)
 	},
@@ -201,7 +208,10 @@ func claims(r *rogue, result string) {
 // nothing of it runs on.
 func TestStartsThatFail(t *testing.T) {
 	for _, c := range []struct{ mode, want string }{
-		{"gone", "exited with status 7; it last said: no license"},
+		{"gone", "before it answered initialize, its process exited with status 7; it last said: no license"},
+		{"killed", "before it answered initialize, its process ended with SIGKILL"},
+		{"refuses", "it answered initialize with an error: no key and more (code -32000)"},
+		{"no-abi", `its answer to initialize names no version of the plugin protocol: add "abi": 1`},
 		{"other-name", `it says that it is "other"`},
 		{"other-abi", "it speaks version 2 of the plugin protocol, and this yaya speaks 1"},
 		{"no-object", "its answer to initialize"},

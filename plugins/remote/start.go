@@ -10,9 +10,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/yaya-ai/yaya/internal/jsonrpc"
 	"github.com/yaya-ai/yaya/internal/linelog"
 	"github.com/yaya-ai/yaya/internal/proc"
 	"github.com/yaya-ai/yaya/internal/sandbox"
+	"github.com/yaya-ai/yaya/internal/worded"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/plugin"
 )
@@ -90,10 +92,15 @@ func (p *Plugin) greet(ctx context.Context, c plugin.Context, cn *conn, state st
 		ABI: ABI, Kernel: Kernel{Version: p.cfg.Version, Protocol: event.ProtocolVersion}, Settings: p.settings(c), StateDir: state,
 	}, nil)
 	if err != nil {
-		if said := lastLine(cn.p.Stderr()); said != "" && ctx.Err() != nil {
+		if said := lastWords(cn.p.Stderr()); said != "" && ctx.Err() != nil {
 			err = fmt.Errorf("%w; it last said: %s", err, said)
 		}
-		return told, fmt.Errorf("it did not start: %w", err)
+		if _, lost := errors.AsType[*lostError](err); lost {
+			err = fmt.Errorf("before it answered initialize, %w", err)
+		} else if failed, ok := errors.AsType[*jsonrpc.Error](err); ok {
+			err = worded.Error(err, "it answered initialize with an error: %s", oneLine(failed.Error()))
+		}
+		return told, err
 	}
 	if err := json.Unmarshal(raw, &told); err != nil {
 		return told, fmt.Errorf("its answer to initialize: %w", err)
@@ -104,6 +111,8 @@ func (p *Plugin) greet(ctx context.Context, c plugin.Context, cn *conn, state st
 // CheckGreeting returns an error if the answer to initialize is not what the description says.
 func CheckGreeting(d Description, told InitializeResult) error {
 	switch {
+	case told.ABI == 0:
+		return fmt.Errorf("its answer to initialize names no version of the plugin protocol: add \"abi\": %d", ABI)
 	case told.ABI != ABI:
 		return fmt.Errorf("it speaks version %d of the plugin protocol, and this yaya speaks %d", told.ABI, ABI)
 	case told.Name != d.Name || told.Version != d.Version || told.Category != d.Category:
