@@ -26,7 +26,7 @@ func (t *thirdParty) Packages() map[string]admin.Package {
 			*p.Parts, err = packageParts(e.Name, parts, t.c.st.sandboxes)
 		}
 		if err != nil {
-			p.Problem = Printable(err.Error(), maxExtra)
+			p.Problem = Printable(OneLine(err.Error()), maxExtra)
 		} else {
 			p.Description, p.Runs, p.Requires, p.Gets, p.Permissions = d.Description, d.Run, d.Requires, d.Subscriptions, d.Permissions.Lines()
 		}

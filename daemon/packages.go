@@ -21,6 +21,7 @@ import (
 	"github.com/yaya-ai/yaya/mcpbridge/manage"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 	"github.com/yaya-ai/yaya/plugins/installed"
+	"github.com/yaya-ai/yaya/plugins/remote"
 )
 
 // packages are the packages for agents that are loaded. Their skills and hooks count as the user's
@@ -102,7 +103,7 @@ func stateOf(c plugin.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	state := filepath.Join(above, "state")
+	state := filepath.Join(above, remote.StateFolder)
 	if err := os.MkdirAll(state, 0o700); err != nil { //nolint:forbidigo // in the folder of this plugin
 		return "", err
 	}

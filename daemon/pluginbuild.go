@@ -80,7 +80,7 @@ func (t *thirdParty) build(ctx context.Context, p *installed.Package, folder str
 		return "", cause
 	}
 	if started.ExitCode() != 0 {
-		return "", fmt.Errorf("go build failed: %w: %s", started.Err(), strings.TrimSpace(started.Stderr()))
+		return "", fmt.Errorf("go build failed: %w: %s", started.Err(), strings.NewReplacer(work, "…", folder, "…").Replace(strings.TrimSpace(started.Stderr())))
 	}
 	return program, nil
 }

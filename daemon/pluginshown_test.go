@@ -192,11 +192,14 @@ func TestRefusedSources(t *testing.T) {
 	c := installing(t, func(*core) {})
 	archive := filepath.Join(t.TempDir(), "weather.tar.gz")
 	tarFile(t, archive, "plugin.toml", "name = \"weather\"\nversion = \"1.0.0\"\ncategory = \"tool\"\nrun = [\"false\"]\n")
+	broken := filepath.Join(t.TempDir(), "broken.tar.gz")
+	tarFile(t, broken, "broken/plugin.toml", "x = [[\n")
 	for _, at := range []struct {
 		source   string
 		editable bool
 		want     string
 	}{
+		{broken, false, ": " + broken + ": plugin.toml: toml: "},
 		{"npm:weather@1.0.0", true, "can be editable"},
 		{archive, true, "can be editable"},
 		{archive, false, ""},

@@ -13,7 +13,7 @@ import (
 	"github.com/yaya-ai/yaya/plugins/remote"
 )
 
-// TestPlugin checks the plugin in a folder against the protocol, in its sandbox and with a
+// TestPlugin checks the plugin in a folder or a .tar.gz against the protocol, in its sandbox and with a
 // state folder that is removed afterwards. It asks no daemon.
 func TestPlugin(ctx context.Context, g *Flags, folder string, report func(conform.Result)) (err error) {
 	p, err := g.Paths()
@@ -26,16 +26,17 @@ func TestPlugin(ctx context.Context, g *Flags, folder string, report func(confor
 	if err != nil {
 		return fmt.Errorf("plugin: %w", err)
 	}
-	if _, err := os.Lstat(filepath.Join(folder, remote.DescriptionFile)); err != nil {
-		p, err := installed.Inspect(folder)
-		if err == nil {
-			testPackage(p, report)
-			err = p.Close()
-		}
+	pkg, err := installed.Inspect(folder)
+	if err != nil {
 		return err
 	}
-	d, err := remote.ReadDescription(folder)
-	if err != nil {
+	defer func() { err = errors.Join(err, pkg.Close()) }()
+	if pkg.Parts != nil {
+		testPackage(pkg, report)
+		return nil
+	}
+	d := pkg.Description
+	if folder, err = filepath.EvalSymlinks(pkg.Folder); err != nil { // that of an archive is temporary
 		return err
 	}
 	data, settings, err := g.Open(p, nil)

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/yaya-ai/yaya/feature"
 	"github.com/yaya-ai/yaya/gateway"
 )
 
@@ -58,7 +59,13 @@ func refusalText(resp *http.Response) (text, own string) {
 	case mt == "text/plain":
 		text = strings.TrimSpace(string(raw))
 	}
-	return asStranger(resp.StatusCode, Printable(text, 500)), own
+	return asStranger(resp.StatusCode, lines(text, 2000)), own
+}
+
+// lines makes a text that came from elsewhere safe for a terminal, with its lines: those after the
+// first are indented, so that none passes for one of yaya's own.
+func lines(text string, limit int) string {
+	return strings.ReplaceAll(feature.Clean(strings.TrimSpace(text), limit), "\n", "\n  ")
 }
 
 // asStranger puts what yaya says to those whom it does not take for its user into words

@@ -279,5 +279,6 @@ func InstalledPackage(g *Flags, name string) (shown admin.PluginPackage, err err
 		return shown, err
 	}
 	shown, err = pluginPackage(present, nil)
+	shown.Changes = present.Changes
 	return shown, errors.Join(err, present.Close())
 }

@@ -197,7 +197,7 @@ func pluginAcceptCommand(g *daemon.Flags) *cobra.Command {
 	c := &cobra.Command{
 		Use: "accept NAME", Short: "Accept the changed files of an installed plugin",
 		Long: `Accept the files of an installed plugin that have changed since it was installed. yaya
-shows what the plugin may do now, and asks.`,
+shows which files have changed and what the plugin may do now, and asks.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			p, err := daemon.InstalledPackage(g, args[0])

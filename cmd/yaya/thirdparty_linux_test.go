@@ -68,6 +68,13 @@ func TestThirdPartyPlugin(t *testing.T) {
 	}
 	b.must("plugin", "remove", "weather")
 	b.rewrite(filepath.Join(from, "main.py"), "import no_such_module, json", "import json")
+	archive := filepath.Join(b.dir, "weather.tar.gz")
+	if out, err := exec.Command("tar", "czf", archive, "-C", b.dir, "weather").CombinedOutput(); err != nil {
+		t.Fatalf("tar: %v\n%s", err, out)
+	}
+	if out := b.must("plugin", "test", archive); strings.Contains(out, "FAIL") || !strings.Contains(out, "exits when") {
+		t.Errorf("plugin test of an archive says\n%swant all checks without a failure", out)
+	}
 	out := b.must("plugin", "install", from)
 	for _, want := range []string{"weather 1.0.0", from, "sha256:", "category     tool", "python3 main.py", "permissions  none", "Nothing was installed"} {
 		if !strings.Contains(out, want) {
@@ -88,11 +95,16 @@ func TestThirdPartyPlugin(t *testing.T) {
 	if out := b.must("plugin", "list"); !strings.Contains(out, "yaya plugin accept weather") {
 		t.Errorf("plugin list says\n%swant the command that accepts the files", out)
 	}
-	b.must("plugin", "accept", "--yes", "weather")
+	if out := b.must("plugin", "accept", "--yes", "weather"); !strings.Contains(out, "  changes      changed: main.py\n") {
+		t.Errorf("plugin accept says\n%swant which file has changed", out)
+	}
 	if out := b.must("run", forecast); !strings.Contains(out, "SNOW in Oslo") {
 		t.Errorf("run says\n%swant the answer of the accepted files", out)
 	}
 	b.must("plugin", "remove", "weather")
+	if left, err := os.ReadDir(filepath.Join(b.dir, "d", "plugins", "weather")); !os.IsNotExist(err) {
+		t.Errorf("a removed plugin leaves %v, %v, want nothing", left, err)
+	}
 	if out := b.must("plugin", "list"); strings.Contains(out, "weather") {
 		t.Errorf("plugin list says\n%swant no weather", out)
 	}

@@ -168,7 +168,9 @@ func (c *Client) run(ctx context.Context, p program, args []string, dir, work st
 	}
 	<-started.Done()
 	tasks.Wait()
-	switch cause, said := context.Cause(ctx), strings.TrimSpace(started.Stderr()); {
+	// Where it was fetched to is gone, and says nothing to anybody.
+	said := strings.NewReplacer(work, "…", dir, "…").Replace(strings.TrimSpace(started.Stderr()))
+	switch cause := context.Cause(ctx); {
 	case err != nil && errors.Is(cause, err): // what it printed is wrong
 		return err
 	case cause != nil:

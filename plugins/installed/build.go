@@ -53,7 +53,7 @@ func (p *Package) Build(build func(folder string) (program string, err error)) (
 		return err
 	}
 	p.Folder = dir
-	if err := p.read(true); err != nil {
+	if _, err := p.read(true, false); err != nil {
 		return err
 	}
 	if p.Digest != agreed {
@@ -67,7 +67,8 @@ func (p *Package) Build(build func(folder string) (program string, err error)) (
 		return fmt.Errorf("build %s: %w", p.Description.Name, err)
 	}
 	p.built = agreed
-	return p.read(true)
+	_, err = p.read(true, false)
+	return err
 }
 
 // Temporary makes a temporary folder that the package's Close removes.

@@ -82,19 +82,23 @@ type contents struct {
 	description *bytes.Buffer // the plugin.toml; nil without one
 	names       []string      // without one: all files, and those that describe parts of a package
 	parts       map[string]*bytes.Buffer
+	files       *files // nil unless they are wanted one by one
 }
 
 // read reads the files of a folder. Its digest is that of their names, contents, and whether they
-// can be executed. skip leaves out what an installation leaves out.
-func read(root *os.Root, skip bool) (c contents, err error) {
-	files, err := list(root, skip)
+// can be executed. skip leaves out what an installation leaves out; each notes the files one by one.
+func read(root *os.Root, skip, each bool) (c contents, err error) {
+	all, err := list(root, skip)
 	if err != nil {
 		return c, err
 	}
 	sum := sha256.New()
-	isPlugin := slices.ContainsFunc(files, func(f file) bool { return f.name == remote.DescriptionFile })
+	if each {
+		c.files = &files{Each: map[string]string{}}
+	}
+	isPlugin := slices.ContainsFunc(all, func(f file) bool { return f.name == remote.DescriptionFile })
 	var parts int64
-	for _, f := range files {
+	for _, f := range all {
 		if f.mode.IsDir() {
 			continue
 		}
@@ -123,41 +127,52 @@ func read(root *os.Root, skip bool) (c contents, err error) {
 			c.parts[f.name] = part
 			to = io.MultiWriter(sum, part)
 		}
-		if err := add(sum, to, root, f); err != nil {
+		if !each {
+			if err := add(sum, to, root, f); err != nil {
+				return c, err
+			}
+			continue
+		}
+		own := sha256.New()
+		if err := add(sum, io.MultiWriter(to, own), root, f); err != nil {
 			return c, err
 		}
+		c.files.note(f.name, f.mode.Perm()&0o111 != 0, own.Sum(nil))
 	}
 	c.digest = "sha256:" + hex.EncodeToString(sum.Sum(nil))
+	if each {
+		c.files.Digest = c.digest
+	}
 	return c, nil
 }
 
 // readFolder is read for the folder at a path.
-func readFolder(folder string, skip bool) (contents, error) {
+func readFolder(folder string, skip, each bool) (contents, error) {
 	root, err := os.OpenRoot(folder)
 	if err != nil {
 		return contents{}, err
 	}
 	defer func() { _ = root.Close() }()
-	return read(root, skip)
+	return read(root, skip, each)
 }
 
-// describe parses the description that was read in a folder. The parts are nil for a plugin that is
-// a program.
-func (c contents) describe(folder string) (remote.Description, *agentpackage.Package, error) {
+// describe parses the description that was read; from is the folder or the source, for errors. The
+// parts are nil for a plugin that is a program.
+func (c contents) describe(from string) (remote.Description, *agentpackage.Package, error) {
 	if c.description == nil {
-		return c.describeParts(folder)
+		return c.describeParts(from)
 	}
 	d, err := remote.ParseDescription(c.description.Bytes())
 	if err != nil {
-		return d, nil, fmt.Errorf("%s: %w", filepath.Join(folder, remote.DescriptionFile), err)
+		return d, nil, fmt.Errorf("%s: %s: %w", from, remote.DescriptionFile, err)
 	}
 	return d, nil, nil
 }
 
 // describeParts describes a package for agents, as a plugin that has no program.
-func (c contents) describeParts(folder string) (d remote.Description, _ *agentpackage.Package, err error) {
+func (c contents) describeParts(from string) (d remote.Description, _ *agentpackage.Package, err error) {
 	if !agentpackage.Is(func(name string) bool { return slices.Contains(c.names, name) }) {
-		return d, nil, fmt.Errorf("%s is not a plugin: it has no file %s, and is not a package for agents either (%s)", folder, remote.DescriptionFile, strings.Join(agentpackage.Manifests, ", "))
+		return d, nil, fmt.Errorf("%s is not a plugin: it has no file %s, and is not a package for agents either (%s)", from, remote.DescriptionFile, strings.Join(agentpackage.Manifests, ", "))
 	}
 	files := map[string][]byte{}
 	for name, part := range c.parts {
@@ -165,7 +180,7 @@ func (c contents) describeParts(folder string) (d remote.Description, _ *agentpa
 	}
 	p, err := agentpackage.Read(c.names, files)
 	if err != nil {
-		return d, nil, fmt.Errorf("%s: %w", folder, err)
+		return d, nil, fmt.Errorf("%s: %w", from, err)
 	}
 	return remote.Description{Name: p.Name, Version: p.Version, Category: "skill", Description: p.Description}, &p, nil
 }

@@ -5,9 +5,11 @@ import (
 	"bytes"
 	"compress/gzip"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -95,8 +97,9 @@ func TestInstall(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(data, "plugins", "weather", "1.0.0")); err == nil {
 		t.Error("the files of the old version are still there")
 	}
-	state := filepath.Join(data, "plugins", "weather", "state")
-	if err := os.MkdirAll(state, 0o700); err != nil {
+	at := filepath.Join(data, "plugins", "weather")
+	state := filepath.Join(at, "state", "kept")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(state), 0o700), os.WriteFile(state, nil, 0o600), os.WriteFile(filepath.Join(at, "load-error.txt"), nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Remove("weather", false); err != nil {
@@ -104,6 +107,9 @@ func TestInstall(t *testing.T) {
 	}
 	if _, err := os.Stat(state); err != nil {
 		t.Errorf("the state of a removed plugin: %v, want it there", err)
+	}
+	if left, err := os.ReadDir(at); err != nil || len(left) != 1 {
+		t.Errorf("a removed plugin leaves %v, %v, want its state alone", left, err)
 	}
 	if _, err := s.Get("weather"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("Get() of a removed plugin = %v, want none", err)
@@ -166,6 +172,85 @@ func TestDigest(t *testing.T) {
 	}
 }
 
+// A removed plugin that has kept nothing leaves nothing.
+func TestRemoveWithoutState(t *testing.T) {
+	s, data := store(t)
+	for _, editable := range []bool{false, true} {
+		p := inspect(t, source(t, map[string]string{"plugin.toml": toml, "bin": "one"}))
+		at := filepath.Join(data, "plugins", "weather")
+		if _, err := s.Install(p, editable, p.Digest); err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(os.Mkdir(filepath.Join(at, "state"), 0o700), os.WriteFile(filepath.Join(at, "load-error.txt"), nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Remove("weather", false); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Lstat(at); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("editable %v: the folder of a removed plugin: %v, want none", editable, err)
+		}
+	}
+}
+
+// A person who is asked about changed files sees which, of those that were installed or accepted
+// last, and not more than can be read.
+func TestPresentChanges(t *testing.T) {
+	s, data := store(t)
+	p := inspect(t, source(t, map[string]string{"plugin.toml": toml, "bin": "one", "gone": "x", "lib/a.py": "x", "mode": "x"}))
+	e, err := s.Install(p, false, p.Digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	says := func(want ...string) *Package {
+		t.Helper()
+		now, err := s.Present("weather")
+		if err != nil || !slices.Equal(now.Changes, want) {
+			t.Errorf("Present() = %q, %v, want %q", now.Changes, err, want)
+		}
+		return now
+	}
+	write := func(name, text string, mode fs.FileMode) {
+		t.Helper()
+		at := filepath.Join(e.Folder(), name)
+		if err := errors.Join(os.WriteFile(at, []byte(text), mode), os.Chmod(at, mode)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	says("none: its files are those that were installed")
+	write("bin", "two", 0o700)
+	write("mode", "x", 0o600)
+	write("lib/b.py", "x", 0o600)
+	if err := os.Remove(filepath.Join(e.Folder(), "gone")); err != nil {
+		t.Fatal(err)
+	}
+	now := says("changed: bin", "changed: mode", "added: lib/b.py", "removed: gone")
+	if _, err := s.Accept("weather", now.Digest); err != nil {
+		t.Fatal(err)
+	}
+	says("none: its files are those that were installed")
+	for i := range maxShown + 2 {
+		write(fmt.Sprintf("many%03d", i), "x", 0o600)
+	}
+	if now, err := s.Present("weather"); err != nil || len(now.Changes) != maxShown+1 || now.Changes[maxShown] != "added: 2 more files" {
+		t.Errorf("Present() = %q, %v, want %d files and how many more", now.Changes, err, maxShown)
+	}
+	record := filepath.Join(data, "plugins", "weather", filesFile)
+	raw, err := os.ReadFile(record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const unknown = "some of its files: which ones was not recorded when it was installed"
+	if err := os.WriteFile(record, bytes.Replace(raw, []byte("sha256:"), []byte("sha256:0"), 1), 0o600); err != nil { // of other files
+		t.Fatal(err)
+	}
+	says(unknown)
+	if err := os.Remove(record); err != nil { // installed by an earlier yaya
+		t.Fatal(err)
+	}
+	says(unknown)
+}
+
 // TW-23: a folder that somebody has put among the plugins has no effect.
 func TestPlanted(t *testing.T) {
 	s, data := store(t)
@@ -195,6 +280,7 @@ func TestArchive(t *testing.T) {
 		{"a device", []tar.Header{{Name: "x", Typeflag: tar.TypeChar}}, "no links"},
 		{"twice", []tar.Header{{Name: "plugin.toml", Typeflag: tar.TypeReg}, {Name: "plugin.toml", Typeflag: tar.TypeReg}}, "exists"},
 		{"nothing", nil, "plugin.toml"},
+		{"a broken package", []tar.Header{{Name: "p/.claude-plugin/plugin.json", Typeflag: tar.TypeReg}}, ".claude-plugin/plugin.json: it is not a JSON object"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var buf bytes.Buffer
@@ -218,8 +304,8 @@ func TestArchive(t *testing.T) {
 			}
 			p, err := Inspect(at)
 			if c.want != "" {
-				if err == nil || !strings.Contains(err.Error(), c.want) {
-					t.Errorf("Inspect() = %v, want %q", err, c.want)
+				if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), at) || strings.Contains(err.Error(), "yaya-plugin-") {
+					t.Errorf("Inspect() = %v, want %q with the archive, and no temporary folder", err, c.want)
 				}
 				return
 			}

@@ -23,9 +23,11 @@ type Package struct {
 	Digest      string
 	Description remote.Description
 	// Parts are those of a package for agents, which has no program; nil for every other plugin.
-	Parts  *agentpackage.Package
-	built  string       // the digest without the program that was built, which the user has agreed to
-	remove func() error // of temporary folders
+	Parts *agentpackage.Package
+	// Changes says which files are not those that were installed, in words; of [Store.Present].
+	Changes []string
+	built   string       // the digest without the program that was built, which the user has agreed to
+	remove  func() error // of temporary folders
 }
 
 // Close removes what was unpacked.
@@ -51,8 +53,8 @@ func Fetch(ctx context.Context, client *fetch.Client, source string) (_ *Package
 		return nil, err
 	}
 	p := &Package{Source: got.Source.String(), Resolved: got.Resolved, Folder: got.Folder, remove: got.Close}
-	if err := p.read(true); err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", p.Source, err), p.Close())
+	if _, err := p.read(true, false); err != nil {
+		return nil, errors.Join(err, p.Close())
 	}
 	return p, nil
 }
@@ -85,26 +87,30 @@ func Inspect(source string) (_ *Package, err error) {
 	default:
 		return nil, fmt.Errorf("plugin %s: neither a folder nor a .tar.gz", abs)
 	}
-	if err := p.read(true); err != nil {
+	if _, err := p.read(true, false); err != nil {
 		return nil, err
 	}
 	return p, nil
 }
 
 // read reads the digest, and the description that is in it.
-func (p *Package) read(skip bool) error {
-	c, err := readFolder(p.Folder, skip)
+func (p *Package) read(skip, each bool) (contents, error) {
+	c, err := readFolder(p.Folder, skip, each)
 	if err != nil {
-		return fmt.Errorf("plugin %s: %w", p.Source, err)
+		return c, fmt.Errorf("plugin %s: %w", p.Source, err)
 	}
 	p.Digest = c.digest
-	if p.Description, p.Parts, err = c.describe(p.Folder); err != nil || p.Parts != nil {
-		return err
+	at := p.Folder
+	if !p.Local() { // a temporary folder, which says nothing to anybody
+		at = p.Source
+	}
+	if p.Description, p.Parts, err = c.describe(at); err != nil || p.Parts != nil {
+		return c, err
 	}
 	if program := p.Description.Run[0]; skip && strings.Contains(program, "/") && leftOut(program) {
-		return fmt.Errorf("plugin %s: run: %s is in a folder that an installation leaves out (%s)", p.Source, program, strings.Join(skipped, ", "))
+		return c, fmt.Errorf("plugin %s: run: %s is in a folder that an installation leaves out (%s)", p.Source, program, strings.Join(skipped, ", "))
 	}
-	return nil
+	return c, nil
 }
 
 // Local reports whether the package is a folder on this machine, which alone can be editable.

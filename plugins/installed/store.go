@@ -10,6 +10,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/yaya-ai/yaya/internal/agentpackage"
@@ -131,7 +132,7 @@ func (s *Store) Get(name string) (Entry, error) {
 type ChangedError struct{ Name, Folder string }
 
 func (e *ChangedError) Error() string {
-	return fmt.Sprintf("its files have changed since it was installed: look at them (yaya plugin accept %s shows what they may do, and asks): they are in %s", e.Name, e.Folder)
+	return fmt.Sprintf("its files have changed since it was installed: look at them (yaya plugin accept %s shows which, and what they may do, and asks): they are in %s", e.Name, e.Folder)
 }
 
 // Verify returns an error if the files are not those that were installed. An editable plugin
@@ -140,12 +141,12 @@ func (e Entry) Verify() error {
 	if e.Editable {
 		return nil
 	}
-	_, err := e.verified()
+	_, err := e.verified(false)
 	return err
 }
 
-func (e Entry) verified() (contents, error) {
-	c, err := readFolder(e.folder, false)
+func (e Entry) verified(each bool) (contents, error) {
+	c, err := readFolder(e.folder, false, each)
 	switch {
 	case err != nil:
 		return c, fmt.Errorf("plugin %s: %s: %w", e.Name, e.folder, err)
@@ -161,7 +162,7 @@ func (e Entry) Describe() (remote.Description, *agentpackage.Package, error) {
 	if e.Editable {
 		return e.Present()
 	}
-	c, err := e.verified()
+	c, err := e.verified(false)
 	if err != nil {
 		return remote.Description{}, nil, err
 	}
@@ -174,7 +175,7 @@ func (e Entry) Present() (remote.Description, *agentpackage.Package, error) {
 		d, err := remote.ReadDescription(e.folder)
 		return d, nil, err
 	}
-	c, err := readFolder(e.folder, true)
+	c, err := readFolder(e.folder, true, false)
 	if err != nil {
 		return remote.Description{}, nil, fmt.Errorf("plugin %s: %s: %w", e.Name, e.folder, err)
 	}
@@ -236,8 +237,12 @@ func (s *Store) keep(p *Package, e Entry) error {
 	if err := copyTree(from, to); err != nil {
 		return err
 	}
-	if got, err := read(to, false); err != nil || got.digest != e.Digest {
+	got, err := read(to, false, true)
+	if err != nil || got.digest != e.Digest {
 		return errors.Join(fmt.Errorf("the files change while they are copied: their digest is %s, and %s was agreed to", got.digest, e.Digest), err)
+	}
+	if err := s.record(e.Name, got.files); err != nil {
+		return err
 	}
 	if err := atomicfile.SyncTree(to); err != nil {
 		return err
@@ -264,7 +269,7 @@ func (s *Store) write(e Entry) error {
 	return nil
 }
 
-// Present returns the present files of an installed plugin, to be shown.
+// Present returns the present files of an installed plugin, to be shown, and which have changed.
 func (s *Store) Present(name string) (*Package, error) {
 	e, err := s.Get(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -274,7 +279,11 @@ func (s *Store) Present(name string) (*Package, error) {
 		return nil, err
 	}
 	p := &Package{Source: e.folder, Folder: e.folder}
-	return p, p.read(false)
+	c, err := p.read(false, !e.Editable)
+	if err == nil && !e.Editable {
+		p.Changes, err = s.changes(e, c)
+	}
+	return p, err
 }
 
 // Accept takes the present files of an installed plugin, with the digest that was agreed to.
@@ -284,32 +293,66 @@ func (s *Store) Accept(name, digest string) (Entry, error) {
 		return e, err
 	}
 	e.Digest, e.Agreed = digest, ""
-	d, _, err := e.Describe()
+	var c contents
+	var d remote.Description
+	if e.Editable {
+		d, _, err = e.Present()
+	} else if c, err = e.verified(true); err == nil {
+		d, _, err = c.describe(e.folder)
+	}
 	if err != nil {
 		return e, err
 	}
 	if d.Name != e.Name || d.Version != e.Version {
 		return e, fmt.Errorf("plugin %s: its files now say that it is %s %s: install it again", name, d.Name, d.Version)
 	}
+	if c.files != nil {
+		if err := s.record(name, c.files); err != nil {
+			return e, fmt.Errorf("plugin %s: %w", name, err)
+		}
+	}
 	return e, s.write(e)
 }
 
 // Remove removes a plugin. Its state stays unless purge is set.
 func (s *Store) Remove(name string, purge bool) error {
-	e, err := s.Get(name)
+	_, err := s.Get(name)
 	if err != nil {
 		return err
 	}
 	if purge {
 		err = s.data.RemoveAll(s.at(name))
 	} else {
-		err = s.data.Remove(s.at(name, lockFile))
-		if err == nil && !e.Editable {
-			err = s.data.RemoveAll(s.at(name, e.Version))
-		}
+		err = s.removeOwn(name)
 	}
 	if err != nil {
 		return fmt.Errorf("remove plugin %s: %w", name, err)
+	}
+	return nil
+}
+
+// removeOwn removes what yaya has put into the folder of a plugin, such as its files and the reason
+// of a failed start: everything but its state, and the folder if there is none.
+func (s *Store) removeOwn(name string) error {
+	if err := s.data.Remove(s.at(name, lockFile)); err != nil { // first: without it the rest is not a plugin
+		return err
+	}
+	rest, err := fs.ReadDir(s.data.FS(), s.at(name))
+	if err != nil {
+		return err
+	}
+	for _, d := range rest {
+		if d.Name() == remote.StateFolder {
+			continue
+		}
+		if err := s.data.RemoveAll(s.at(name, d.Name())); err != nil {
+			return err
+		}
+	}
+	for _, empty := range []string{s.at(name, remote.StateFolder), s.at(name)} {
+		if err := s.data.Remove(empty); err != nil && !errors.Is(err, syscall.ENOTEMPTY) && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
 	}
 	return nil
 }

@@ -336,7 +336,7 @@ func TestChildrenEnd(t *testing.T) {
 	if res := w.call(t.Context(), "poke", `{}`, nil); !res.OK {
 		t.Fatalf("poke = %+v, want it to work; the log:\n%s", res, w.logged())
 	}
-	child, err := os.ReadFile(filepath.Join(w.dir, "subject", stateFolder, "child"))
+	child, err := os.ReadFile(filepath.Join(w.dir, "subject", StateFolder, "child"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,8 +26,8 @@ const Profile = "plugin"
 // these permissions and no others.
 const Needs = sandbox.NeedHidden | sandbox.NeedStrict | sandbox.NeedWrites | sandbox.NeedNetwork | sandbox.NeedKernel
 
-// stateFolder is the plugin's own folder, in the one that the kernel gives it.
-const stateFolder = "state"
+// StateFolder is the plugin's own folder, in the one that the kernel gives it.
+const StateFolder = "state"
 
 // start starts the process and greets it.
 func (p *Plugin) start(ctx context.Context, c plugin.Context) (*conn, InitializeResult, error) {
@@ -41,7 +41,7 @@ func (p *Plugin) start(ctx context.Context, c plugin.Context) (*conn, Initialize
 	if err != nil {
 		return nil, told, err
 	}
-	state := filepath.Join(above, stateFolder)
+	state := filepath.Join(above, StateFolder)
 	if err := os.MkdirAll(state, 0o700); err != nil { //nolint:forbidigo // in the folder of this plugin
 		return nil, told, fmt.Errorf("state folder of plugin %s: %w", p.cfg.Description.Name, err)
 	}
