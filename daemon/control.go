@@ -341,11 +341,15 @@ func (at *place) manager(files []string, known *folder.Store) (*manage.Manager, 
 	if err := l.Here(files, dir, known); err != nil {
 		return nil, err
 	}
-	return manage.New(manage.Config{
+	m := manage.New(manage.Config{
 		File: at.Servers(), Own: len(files) == 0, Here: dir, Home: at.Home, Data: at.data.Name(), Ungiven: at.ungiven(at.flags.OwnFiles(at.Paths, files)),
 		Folders: known, Trust: trust.NewStore(at.data), Permits: manage.NewPermits(at.data.Name()), Sandboxes: at.Sandboxes(at.settings),
 		Secret: at.vault.Get, Log: at.log,
-	}, l), nil
+	}, l)
+	if len(files) == 0 {
+		at.bring(m)
+	}
+	return m, nil
 }
 
 // ServersIn describes the servers of some files, beside a daemon or without one. It starts none

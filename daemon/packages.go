@@ -188,6 +188,21 @@ func bound(s *servers.Server, state string) error {
 	return nil
 }
 
+// bring adds the servers of the installed packages to those that are managed without a daemon.
+func (at *place) bring(m *manage.Manager) {
+	at.eachPackage(at.settings, func(e installed.Entry, parts *agentpackage.Package) {
+		state := filepath.Join(at.data.Name(), "plugins", e.Name, remote.StateFolder)
+		l, _, err := packageServers(e.Name, parts, sandbox.Real(e.Folder()), sandbox.Real(state)) // what is left out was shown
+		if err != nil {
+			at.log.Warn().Err(err).Str("plugin", e.Name).Msg("the servers of a package cannot be read")
+			return
+		}
+		for _, note := range m.Bring(context.Background(), e.Name, l) {
+			at.log.Warn().Str("plugin", e.Name).Msg(note)
+		}
+	})
+}
+
 // mayStart returns what a server of a package reads and writes, or why it does not start: its
 // files must be those that were agreed to.
 func (p *packages) mayStart(s servers.Server) (servers.Places, error) {

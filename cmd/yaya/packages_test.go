@@ -170,6 +170,34 @@ func TestAgentPackage(t *testing.T) {
 	}
 }
 
+// The servers of a package are there without a daemon, too, in every command that knows servers.
+func TestPackageServersAlone(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	b.must("plugin", "install", b.examplePackage(), "--yes")
+	if got := b.must("mcp", "list"); !strings.Contains(got, "MEDIAN  PACKAGE\n") || !strings.Contains(got, "-       notes\n") {
+		t.Errorf("mcp list: %s, want the server with its package", got)
+	}
+	b.must("mcp", "allow", "notes", "--host", "example.com")
+	if got := b.must("mcp", "get", "notes"); !strings.Contains(got, "reaches example.com") || !strings.Contains(got, filepath.Join("plugins", "notes", "1.0.0", "mcp.json")) {
+		t.Errorf("mcp get: %s, want the package's server with what it was allowed", got)
+	}
+	if _, said, code := b.in(b.dir, "mcp", "remove", "notes"); code == 0 || !strings.Contains(said, "yaya plugin disable notes") {
+		t.Errorf("mcp remove: %d %s, want what to do instead", code, said)
+	}
+	b.must("plugin", "disable", "notes")
+	if _, said, code := b.in(b.dir, "mcp", "get", "notes"); code == 0 || !strings.Contains(said, "there is no server") {
+		t.Errorf("mcp get of a package that is switched off: %d %s, want none", code, said)
+	}
+	b.serve()
+	b.must("plugin", "enable", "notes")
+	b.must("restart")
+	b.waitState("notes", "ready")
+	if got := b.must("mcp", "list"); !strings.Contains(got, "-       notes\n") {
+		t.Errorf("mcp list with a daemon: %s, want the package", got)
+	}
+}
+
 // A package that can be edited is loaded again after a change, and keeps its old parts while the new
 // ones cannot be read.
 func TestEditablePackage(t *testing.T) {

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -18,7 +20,14 @@ import (
 // serverTable prints the servers as a table.
 func serverTable(w io.Writer, r daemon.Report) error {
 	tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(tw, "SERVER\tTRANSPORT\tSTATE\tTOOLS\tSTART\tRESTARTS\tCALLS\tMEDIAN")
+	packaged := slices.ContainsFunc(r.Servers, func(s feature.Status) bool { return daemon.DetailOf(s).Package != "" })
+	last := func(text string) string { // a column that is there for servers of packages alone
+		if !packaged {
+			return ""
+		}
+		return "\t" + daemon.Printable(text, 40)
+	}
+	fmt.Fprintln(tw, "SERVER\tTRANSPORT\tSTATE\tTOOLS\tSTART\tRESTARTS\tCALLS\tMEDIAN"+last("PACKAGE"))
 	for _, s := range r.Servers {
 		d := daemon.DetailOf(s)
 		start, median := "-", "-"
@@ -32,13 +41,13 @@ func serverTable(w io.Writer, r daemon.Report) error {
 		if n := len(d.Denied); n > 0 {
 			state += fmt.Sprintf(", kept from %d", n)
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%d\t%s\t%d\t%d\t%s\n", daemon.Printable(s.ID, 40), d.Transport, state, s.Tools, start, s.Restarts, d.Calls, median)
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%d\t%s\t%d\t%d\t%s%s\n", daemon.Printable(s.ID, 40), d.Transport, state, s.Tools, start, s.Restarts, d.Calls, median, last(cmp.Or(d.Package, "-")))
 	}
 	for _, s := range r.Disabled {
-		fmt.Fprintf(tw, "%s\t%s\tdisabled\t0\t-\t0\t0\t-\n", daemon.Printable(s.Name, 40), s.Transport)
+		fmt.Fprintf(tw, "%s\t%s\tdisabled\t0\t-\t0\t0\t-%s\n", daemon.Printable(s.Name, 40), s.Transport, last("-"))
 	}
 	for _, s := range r.Invalid {
-		fmt.Fprintf(tw, "%s\t-\t%s\t0\t-\t0\t0\t-\n", daemon.Printable(s.Name, 40), s.State)
+		fmt.Fprintf(tw, "%s\t-\t%s\t0\t-\t0\t0\t-%s\n", daemon.Printable(s.Name, 40), s.State, last("-"))
 	}
 	return tw.Flush()
 }

@@ -433,6 +433,7 @@ const (
 type Detail struct {
 	Transport servers.Transport `json:"transport"`
 	Endpoint  string            `json:"endpoint"`
+	Package   string            `json:"package,omitempty"` // that brings it
 	PID       int               `json:"pid,omitempty"`
 	Sandbox   *sandbox.Enforced `json:"sandbox,omitempty"` // of the running process
 	Denied    []Denial          `json:"denied,omitempty"`  // the last refusals of its sandbox, newest first
@@ -461,7 +462,7 @@ func (p *Provider) Detail() any {
 		endpoint = p.cfg.Mask(endpoint)
 	}
 	d := Detail{
-		Transport: p.cfg.Server.Transport, Endpoint: feature.Clean(endpoint, 500),
+		Transport: p.cfg.Server.Transport, Endpoint: feature.Clean(endpoint, 500), Package: p.cfg.Server.Package,
 		Denied: p.denials.recent(),
 		Calls:  p.stats.calls.Load(), Errors: p.stats.errors.Load(), Dropped: p.stats.dropped.Load(), Cut: p.stats.cut.Load(),
 		MedianMS: float64(p.stats.median().Microseconds()) / 1000,
