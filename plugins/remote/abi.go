@@ -100,8 +100,8 @@ type InitializeResult struct {
 // Tool describes a tool.
 type Tool struct {
 	Name             string          `json:"name" jsonschema:"at most 64 letters, digits, _ and -"`
-	Title            string          `json:"title,omitempty"`
-	Description      string          `json:"description" jsonschema:"for the model"`
+	Title            string          `json:"title,omitempty" jsonschema:"at most 200 bytes"`
+	Description      string          `json:"description" jsonschema:"for the model, at most 16 KiB"`
 	InputSchema      json.RawMessage `json:"input_schema" jsonschema:"JSON Schema 2020-12 of the arguments, an object"`
 	OutputSchema     json.RawMessage `json:"output_schema,omitempty" jsonschema:"JSON Schema 2020-12 of structured"`
 	Kind             string          `json:"kind,omitempty" jsonschema:"read, write, exec or network; everything else counts as exec"`

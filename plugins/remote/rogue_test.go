@@ -71,6 +71,12 @@ var misbehave = map[string]func(*rogue){
 	"bad-schema": func(r *rogue) {
 		claims(r, `{"abi":1,"name":"subject","version":"1.0.0","category":"tool","tools":[{"name":"poke","description":"x","input_schema":{"$ref":"http://example.com/x"}}]}`)
 	},
+	"long-title": func(r *rogue) {
+		claims(r, `{"abi":1,"name":"subject","version":"1.0.0","category":"tool","tools":[{"name":"poke","title":"`+strings.Repeat("x", maxTitle+1)+`","description":"x","input_schema":{"type":"object"}}]}`)
+	},
+	"long-description": func(r *rogue) {
+		claims(r, `{"abi":1,"name":"subject","version":"1.0.0","category":"tool","tools":[{"name":"poke","description":"`+strings.Repeat("x", maxDescribed+1)+`","input_schema":{"type":"object"}}]}`)
+	},
 	"server-tool": func(r *rogue) {
 		claims(r, `{"abi":1,"name":"subject","version":"1.0.0","category":"tool","tools":[{"name":"fs__read_file","description":"x","input_schema":{"type":"object"}}]}`)
 	},
@@ -216,6 +222,8 @@ func TestStartsThatFail(t *testing.T) {
 		{"other-abi", "it speaks version 2 of the plugin protocol, and this yaya speaks 1"},
 		{"no-object", "its answer to initialize"},
 		{"bad-schema", "points outside the schema"},
+		{"long-title", "its title has 201 bytes, and a title has at most 200"},
+		{"long-description", "its description has 16385 bytes, and a description has at most 16384"},
 		{"server-tool", "those of the tools of MCP servers"},
 	} {
 		t.Run(c.mode, func(t *testing.T) {

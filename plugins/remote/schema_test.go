@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
 var update = flag.Bool("update", false, "write docs/plugin-abi.schema.json again")
@@ -29,6 +31,7 @@ func messageSchemas(t *testing.T) []byte {
 		open(s)
 		defs[name] = s
 	}
+	bound(defs)
 	data, err := json.MarshalIndent(map[string]any{
 		"$schema":     "https://json-schema.org/draft/2020-12/schema",
 		"title":       "yaya plugin protocol",
@@ -40,6 +43,20 @@ func messageSchemas(t *testing.T) []byte {
 		t.Fatal(err)
 	}
 	return append(data, '\n')
+}
+
+// bound adds the limits that a schema can express to those of the types. Those of texts are in
+// bytes, of which a character has one or more.
+func bound(defs map[string]*jsonschema.Schema) {
+	tools := defs["initialize.result"].Properties["tools"]
+	tools.MaxItems = new(MaxTools)
+	t := tools.Items.Properties
+	t["name"].Pattern, t["name"].Not = tool.NamePattern().String(), &jsonschema.Schema{Pattern: servers}
+	t["title"].MaxLength, t["description"].MaxLength = new(maxTitle), new(maxDescribed)
+	t["timeout_ms"].Minimum, t["timeout_ms"].Maximum = new(0.0), new(float64(maxTimeout.Milliseconds()))
+	defs["tool.call.result"].Properties["display"].MaxItems = new(maxBlocksTaken)
+	defs["guard.result"].Properties["decision"].Enum = []any{"allow", "ask", "deny"}
+	defs["tool.call.result"].Properties["display"].Items.Properties["kind"].Enum = []any{string(tool.BlockText), string(tool.BlockMarkdown), string(tool.BlockJSON)}
 }
 
 // open allows members that a schema does not name, as the protocol does, and lists that are

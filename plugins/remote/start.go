@@ -122,14 +122,14 @@ func CheckGreeting(d Description, told InitializeResult) error {
 	case len(told.Tools) > 0 && plugin.Category(d.Category) != plugin.Tool:
 		return fmt.Errorf("it has tools, and its category is %s", d.Category)
 	}
-	has, may := slices.Sorted(slices.Values(told.Guards)), slices.Sorted(slices.Values(d.Permissions.Guards))
-	if !slices.Equal(has, may) {
-		return fmt.Errorf("it guards %q, and permissions.guards of its %s says %q", has, DescriptionFile, may)
-	}
 	for _, t := range told.Tools {
 		if err := checkTool(t); err != nil {
 			return err
 		}
+	}
+	has, may := slices.Sorted(slices.Values(told.Guards)), slices.Sorted(slices.Values(d.Permissions.Guards))
+	if !slices.Equal(has, may) {
+		return fmt.Errorf("it guards %q, and permissions.guards of its %s says %q", has, DescriptionFile, may)
 	}
 	return nil
 }

@@ -30,11 +30,13 @@ type remoteTool struct {
 	def     tool.Definition
 }
 
-// checkTool returns an error if a plugin may not have a tool.
+// checkTool returns an error about a tool that no kernel offers, whatever other tools there are.
 func checkTool(t Tool) error {
 	switch {
-	case len(t.Title) > maxTitle || len(t.Description) > maxDescribed:
-		return fmt.Errorf("tool %.80q: its title has more than %d bytes, or its description more than %d KiB", t.Name, maxTitle, maxDescribed>>10)
+	case len(t.Title) > maxTitle:
+		return fmt.Errorf("tool %.80q: its title has %d bytes, and a title has at most %d", t.Name, len(t.Title), maxTitle)
+	case len(t.Description) > maxDescribed:
+		return fmt.Errorf("tool %.80q: its description has %d bytes, and a description has at most %d", t.Name, len(t.Description), maxDescribed)
 	case strings.Contains(t.Name, servers):
 		return fmt.Errorf("tool %.80q: names with %s are those of the tools of MCP servers", t.Name, servers)
 	case t.TimeoutMS < 0 || t.TimeoutMS > maxTimeout.Milliseconds():
