@@ -2,6 +2,7 @@ package remote
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -137,8 +138,16 @@ func TestEmitsAreItsOwn(t *testing.T) {
 func TestApprovalsPermitted(t *testing.T) {
 	w := newWorld(t)
 	w.load("adapter", "adapter", `subscriptions = ["user.message.received"]`, "[permissions]", "approvals = true")
-	w.say("s1", `emit {"kind":"approval.response","session":"kernel","payload":{"id":"a","response":"reject"}}`)
+	w.say("s1", `emit {"kind":"approval.response","session":"kernel","payload":{"id":"a","response":"reject","source":"web","provider_id":"llm-echo"}}`)
 	w.sees("subject kernel approval.response", "reject")
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, ev := range w.got {
+		raw, err := json.Marshal(ev.Payload)
+		if err != nil || strings.Contains(string(raw), "web") || strings.Contains(string(raw), "llm-echo") {
+			t.Errorf("%s has %s, %v, want nothing of what the plugin says of others in members of its own", ev.Kind, raw, err)
+		}
+	}
 }
 
 // Y-164, Y-165: errors count as those of a bundled plugin, and a success ends the row.
