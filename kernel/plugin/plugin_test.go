@@ -689,6 +689,11 @@ func TestFailedLoad(t *testing.T) {
 		if s := w.status("unknown"); s.Status != plugin.Failed {
 			t.Errorf("got %+v, want the status %s", s, plugin.Failed)
 		}
+		f.onLoad = nil
+		err = w.Reload(t.Context(), "tool-x")
+		if _, left := os.Stat(filepath.Join(w.dir, "tool-x", "load-error.txt")); err != nil || !errors.Is(left, os.ErrNotExist) {
+			t.Errorf("Reload() = %v, and the reason of the failure is there (%v), want no error and that it is not", err, left)
+		}
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
 	"runtime/debug"
@@ -37,6 +38,8 @@ const (
 
 // ErrUnloading means that a plugin is being unloaded, or is not loaded.
 var ErrUnloading = errors.New("the plugin is being unloaded already")
+
+const failureFile = "load-error.txt" // in the plugin's directory: why it could not be loaded
 
 const (
 	unloadTimeout = 10 * time.Second // of OnUnload
@@ -236,6 +239,7 @@ func (r *Registry) load(ctx context.Context, l *loaded, again bool) {
 	r.mu.Lock()
 	l.status, l.failure, l.failures = Loaded, "", 0
 	r.mu.Unlock()
+	r.forgetFailure(l.manifest.Name)
 	r.settleGuard(l.manifest)
 	var err error
 	if again {
@@ -280,13 +284,20 @@ func (r *Registry) failLoad(l *loaded, err error) {
 	if namePattern().MatchString(name) {
 		werr := r.cfg.State.MkdirAll(name, 0o700)
 		if werr == nil {
-			werr = r.cfg.State.WriteFile(path.Join(name, "load-error.txt"), r.cfg.Secrets.Conceal(fmt.Appendf(nil, "%s\n%v\n", time.Now().UTC().Format(time.RFC3339), err)), 0o600)
+			werr = r.cfg.State.WriteFile(path.Join(name, failureFile), r.cfg.Secrets.Conceal(fmt.Appendf(nil, "%s\n%v\n", time.Now().UTC().Format(time.RFC3339), err)), 0o600)
 		}
 		if werr != nil {
 			r.cfg.Log.Warn().Err(werr).Str("plugin", name).Msg("the reason could not be written to its state directory")
 		}
 	}
 	r.announce(name, err)
+}
+
+// forgetFailure removes the details of an earlier failure to load.
+func (r *Registry) forgetFailure(name string) {
+	if err := r.cfg.State.Remove(path.Join(name, failureFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		r.cfg.Log.Warn().Err(err).Str("plugin", name).Msg("the reason of an earlier failure could not be removed")
+	}
 }
 
 func firstLine(err error) string {

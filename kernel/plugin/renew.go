@@ -150,6 +150,7 @@ func (r *Registry) renew(ctx context.Context, was, l *loaded) (done bool, err er
 		r.failLoad(l, err)
 		return true, fmt.Errorf("plugin %s: %s", l.manifest.Name, l.failure)
 	}
+	r.forgetFailure(l.manifest.Name)
 	r.settleGuard(l.manifest)
 	if l.manifest.ToolName != "" {
 		r.cfg.Tools.DeclareLegacy(l.manifest.Name, l.manifest.ToolName)
