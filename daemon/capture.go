@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/yaya-ai/yaya/control/embedded"
 	"github.com/yaya-ai/yaya/internal/backup"
 	"github.com/yaya-ai/yaya/internal/journal"
 	"github.com/yaya-ai/yaya/internal/userfile"
@@ -74,6 +75,8 @@ func (c *capture) steps(ctx context.Context, g *Flags) []func() error {
 			return c.folder(ctx, ".", func(name string) bool {
 				switch name {
 				case keysFolder, controlFolder, tapesFolder, sessionsFolder, trafficFolder:
+					return false
+				case embedded.Folder: // a server that votes as it did long ago could lose what others have
 					return false
 				}
 				return true

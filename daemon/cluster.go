@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"os"
 	"sync"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 
 	"github.com/yaya-ai/yaya/auth"
 	"github.com/yaya-ai/yaya/control"
+	"github.com/yaya-ai/yaya/control/embedded"
 	"github.com/yaya-ai/yaya/control/jetstream"
 	"github.com/yaya-ai/yaya/control/nodes"
 	"github.com/yaya-ai/yaya/control/tunnel"
@@ -27,6 +29,7 @@ import (
 // that keep it.
 type cluster struct {
 	nodes *nodes.Nodes
+	own   *embedded.Server // nil if NATS servers of the team keep the log
 	conn  *nats.Conn
 	log   *jetstream.Log
 	news  *jetstream.Fanout
@@ -40,23 +43,24 @@ type cluster struct {
 const checkEvery = 500 * time.Millisecond
 
 // openCluster connects a node, whose copy of the log is open.
-func openCluster(ctx context.Context, n nodes.Node, members *nodes.Nodes, own jetstream.Copy, log zerolog.Logger) (_ *cluster, err error) {
-	c := &cluster{nodes: members}
-	if c.conn, err = jetstream.Connect(n.Servers, n.Name, log); err != nil {
-		return nil, err
+func (c *controlPlane) openCluster(ctx context.Context, data *os.Root, n nodes.Node, log zerolog.Logger) error {
+	cl := c.cluster
+	if err := cl.nodes.Check(); err != nil { // the others would refuse it
+		return err
 	}
-	if c.log, err = jetstream.Open(ctx, c.conn, jetstream.Options{Node: n.Name, Copy: own, Log: log}); err != nil {
-		c.conn.Close()
-		return nil, err
+	if err := cl.connect(ctx, data, n, c.devices.Identity(), log); err != nil {
+		return err
 	}
-	if c.news, err = jetstream.NewFanout(c.conn, "yaya_news", log); err != nil {
-		return nil, errors.Join(err, c.Close())
+	var err error
+	if cl.log, err = jetstream.Open(ctx, cl.conn, jetstream.Options{Node: n.Name, Copy: c.files, Log: log}); err != nil {
+		return err
 	}
-	c.way = tunnel.New(c.conn, "yaya_tunnel", n.Name)
-	if c.forward, err = forward.New(members, c.way, log); err != nil {
-		return nil, errors.Join(err, c.Close())
+	if cl.news, err = jetstream.NewFanout(cl.conn, "yaya_news", log); err != nil {
+		return err
 	}
-	return c, nil
+	cl.way = tunnel.New(cl.conn, "yaya_tunnel", n.Name)
+	cl.forward, err = forward.New(cl.nodes, cl.way, log)
+	return err
 }
 
 // serve serves the requests that other nodes pass on, until the returned function is called.
@@ -91,10 +95,13 @@ func (c *controlPlane) between() control.Fanout {
 	return c.cluster.news
 }
 
-// Close ends the log and the connection.
+// Close ends the log, the connection, and then the server of this node.
 func (c *cluster) Close() error {
 	c.ends.all()
-	err := c.log.Close()
+	var err error
+	if c.log != nil {
+		err = c.log.Close()
+	}
 	if c.forward != nil {
 		c.forward.Close()
 	}
@@ -104,13 +111,12 @@ func (c *cluster) Close() error {
 	if c.news != nil {
 		err = errors.Join(err, c.news.Close())
 	}
-	c.conn.Close()
-	return err
+	return errors.Join(err, c.disconnect())
 }
 
 // start says that this process is the node, and ends what devices do when it is cut off. While
 // nothing can be written it says so later.
-func (c *cluster) start(ctx context.Context, devices *auth.Authority) error {
+func (c *cluster) start(ctx context.Context, devices *auth.Authority, log zerolog.Logger) error {
 	err := c.nodes.Start(ctx, c.log)
 	announced := err == nil
 	if err != nil && !errors.Is(err, control.ErrUnavailable) {
@@ -141,6 +147,9 @@ func (c *cluster) start(ctx context.Context, devices *auth.Authority) error {
 			}
 		}
 	})
+	if c.own != nil {
+		job.Go(func() { c.resize(ctx, log) })
+	}
 	c.ends.add(func() { stop(); job.Wait() })
 	return nil
 }

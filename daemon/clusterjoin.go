@@ -21,6 +21,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/yaya-ai/yaya/auth"
+	"github.com/yaya-ai/yaya/control/embedded"
 	"github.com/yaya-ai/yaya/control/jetstream"
 	"github.com/yaya-ai/yaya/control/local"
 	"github.com/yaya-ai/yaya/control/nodes"
@@ -46,25 +47,32 @@ func (g *Flags) FoundCluster(ctx context.Context, f Founding) (replicas int, err
 	if err != nil {
 		return 0, err
 	}
-	conn, err := jetstream.Connect(f.Node.Servers, f.Node.Name, zerolog.Nop())
-	if err != nil {
-		return 0, err
-	}
-	defer conn.Close()
-	if err := reached(ctx, conn, f.Node.Servers.URL); err != nil {
-		return 0, err
-	}
-	if replicas = f.Replicas; replicas == 0 {
-		if replicas = 1; len(conn.Servers()) >= 3 {
-			replicas = 3
+	c := new(cluster)
+	defer func() { err = errors.Join(err, c.disconnect()) }()
+	if replicas = 1; f.Node.Route == "" {
+		if c.conn, err = jetstream.Connect(f.Node.Servers, f.Node.Name, zerolog.Nop()); err != nil {
+			return 0, err
+		}
+		if err := reached(ctx, c.conn, f.Node.Servers.URL); err != nil {
+			return 0, err
+		}
+		if replicas = f.Replicas; replicas == 0 {
+			if replicas = 1; len(c.conn.Servers()) >= 3 {
+				replicas = 3
+			}
 		}
 	}
-	err = g.withControlPlane(ctx, p, func(_ *place, c *controlPlane) error {
-		if c.cluster != nil {
-			return fmt.Errorf("this yaya is the node %s of a cluster already", c.cluster.nodes.Name())
+	err = g.withControlPlane(ctx, p, func(at *place, plane *controlPlane) error {
+		if plane.cluster != nil {
+			return fmt.Errorf("this yaya is the node %s of a cluster already", plane.cluster.nodes.Name())
 		}
-		f.Node.Kernel = c.kernel // its agents stay its own
-		_, err := c.log.Append(ctx, nodes.Founded(f.Node.Name), nil)
+		if f.Node.Route != "" {
+			if err := c.first(ctx, ownConfig(at.data, f.Node, plane.devices.Identity(), zerolog.Nop())); err != nil {
+				return err
+			}
+		}
+		f.Node.Kernel = plane.kernel // its agents stay its own
+		_, err := plane.log.Append(ctx, nodes.Founded(f.Node), nil)
 		return err
 	})
 	if err != nil {
@@ -81,7 +89,7 @@ func (g *Flags) FoundCluster(ctx context.Context, f Founding) (replicas int, err
 			return err
 		}
 		defer func() { err = errors.Join(err, own.Close()) }()
-		if err := jetstream.Found(ctx, conn, jetstream.Options{Node: f.Node.Name, Replicas: replicas}, own); err != nil {
+		if err := jetstream.Found(ctx, c.conn, jetstream.Options{Node: f.Node.Name, Replicas: replicas}, own); err != nil {
 			return err
 		}
 		return f.Node.Write(keys)
@@ -110,8 +118,8 @@ type Joined struct {
 
 // JoinCluster makes this yaya a node. No daemon may run. Its own log and keys are moved aside:
 // its devices and tokens are no longer valid. agreed is asked before that, with how many there
-// are.
-func (g *Flags) JoinCluster(ctx context.Context, i nodes.Invitation, name string, agreed func(devices int) error) (out Joined, err error) {
+// are. route is where the others reach the server in this node, if the nodes keep the log.
+func (g *Flags) JoinCluster(ctx context.Context, i nodes.Invitation, name, route string, agreed func(devices int) error) (out Joined, err error) {
 	p, err := g.Paths()
 	if err != nil {
 		return out, err
@@ -125,13 +133,13 @@ func (g *Flags) JoinCluster(ctx context.Context, i nodes.Invitation, name string
 		}
 		known = c.devices.Enrolled()
 		return nil
-	}); err != nil {
+	}); err != nil && !errors.Is(err, nodes.ErrRemoved) { // a node that was removed can join again
 		return out, err
 	}
 	if err := agreed(known); err != nil {
 		return out, err
 	}
-	asking, err := nodes.Ask(i, name)
+	asking, err := nodes.Ask(i, name, route)
 	if err != nil {
 		return out, err
 	}
@@ -162,7 +170,7 @@ func becomeNode(data *os.Root, aside string, w nodes.Welcome) (err error) {
 	if err := data.MkdirAll(aside, 0o700); err != nil {
 		return err
 	}
-	for _, name := range []string{path.Dir(local.File), "keys"} {
+	for _, name := range []string{path.Dir(local.File), "keys", embedded.Folder} {
 		if err := data.Rename(name, path.Join(aside, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}

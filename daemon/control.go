@@ -84,19 +84,19 @@ func openControlPlane(ctx context.Context, at *place) (_ *controlPlane, err erro
 	}
 	c.plane = plane.New(plane.Config{KernelID: c.kernel, Epoch: epoch, Log: log})
 	o := local.Options{Node: c.kernel, Projections: []control.Projection{c.devices, c.plane}, Log: log}
-	var members *nodes.Nodes
 	if node == nil {
 		o.Seal = &local.SealOptions{Keys: keys}
 	} else {
-		members = nodes.New(nodes.Config{Node: *node, Identity: c.devices.Identity(), Lost: func(err error) { c.lost <- err }})
-		o.Replica, o.Projections = true, append(o.Projections, members)
+		c.cluster = new(cluster)
+		c.cluster.nodes = nodes.New(nodes.Config{Node: *node, Identity: c.devices.Identity(), Lost: func(err error) { c.lost <- err }, Leave: c.cluster.leave})
+		o.Replica, o.Projections = true, append(o.Projections, c.cluster.nodes)
 	}
 	if c.files, err = local.Open(journal.Timed(journal.Root(data), at.metrics.Synced("control")), o); err != nil {
 		return nil, errors.Join(DamagedAt(data, err), keys.Close())
 	}
 	var changes control.Log = c.files
 	if node != nil {
-		if c.cluster, err = openCluster(ctx, *node, members, c.files, log); err != nil {
+		if err = c.openCluster(ctx, data, *node, log); err != nil {
 			return nil, errors.Join(err, c.Close(ctx))
 		}
 		changes = c.cluster.log

@@ -98,7 +98,7 @@ func join(ctx context.Context, f *front) error {
 	c := f.bridge.core
 	k, controlPlane := c.kernel, c.st.controlPlane
 	if controlPlane.cluster != nil {
-		if err := controlPlane.cluster.start(ctx, controlPlane.devices); err != nil {
+		if err := controlPlane.cluster.start(ctx, controlPlane.devices, c.st.at.log); err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -21,8 +22,8 @@ func clusterCommand(g *daemon.Flags) *cobra.Command {
 	c := &cobra.Command{
 		Use: "cluster", Short: "Work as several yayas with one truth: init, join, status",
 		Long: `Work as several yayas with one truth: devices, tokens, agents and the audit are the same on
-every node, and a change on one is a change on all. NATS servers with JetStream keep them;
-your team runs these. docs/CLUSTER.md says what is shared, and what is not.`,
+every node, and a change on one is a change on all. The nodes keep them, or NATS servers with
+JetStream that your team runs. docs/CLUSTER.md says what is shared, and what is not.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
@@ -57,13 +58,17 @@ func clusterInitCommand(g *daemon.Flags) *cobra.Command {
 	f := daemon.Founding{}
 	var credentials, ca string
 	c := &cobra.Command{
-		Use: "init --nats URL", Short: "Make this yaya the first node of a cluster",
+		Use: "init --listen HOST:PORT | --nats URL", Short: "Make this yaya the first node of a cluster",
 		Long: `Make this yaya the first node of a cluster. It begins with the devices, tokens, agents and the
-audit of this yaya. Stop a running yaya first.`,
+audit of this yaya. Stop a running yaya first.
+
+With --listen the nodes keep the log: of three nodes, one may fail. The address is where the
+other nodes reach this machine; they connect with TLS, and nobody else can. With --nats, NATS
+servers with JetStream keep the log.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if f.Node.Servers.URL == "" {
-				return &usageError{c.CommandPath(), errors.New("missing flag --nats: the URL of a NATS server with JetStream, such as nats://nats.example:4222")}
+			if err := whoKeeps(c, f.Node); err != nil {
+				return &usageError{c.CommandPath(), err}
 			}
 			if !nodes.ValidName(f.Node.Name) {
 				return &usageError{c.CommandPath(), fmt.Errorf("%q cannot be the name of a node: --name NAME takes lower-case letters, digits and hyphens", f.Node.Name)}
@@ -85,16 +90,38 @@ audit of this yaya. Stop a running yaya first.`,
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(c.OutOrStdout(), "This yaya is the node %s, and %d of the NATS servers keep the log.\nStart it: yaya serve\nThen invite others: yaya cluster invite --url URL\n", f.Node.Name, replicas)
+			keeps := fmt.Sprintf("%d of the NATS servers keep the log", replicas)
+			if f.Node.Route != "" {
+				keeps = "keeps the log, on its own until others join"
+			}
+			_, err = fmt.Fprintf(c.OutOrStdout(), "This yaya is the node %s, and %s.\nStart it: yaya serve\nThen invite others: yaya cluster invite --url URL\n", f.Node.Name, keeps)
 			return err
 		},
 	}
+	c.Flags().StringVar(&f.Node.Route, "listen", "", "`address` HOST:PORT of this machine for the other nodes, such as 10.0.0.1:6222")
 	c.Flags().StringVar(&f.Node.Servers.URL, "nats", "", "`URL` of the NATS servers, separated by commas")
 	c.Flags().StringVar(&f.Node.Name, "name", hostName(), "`name` of this node")
 	c.Flags().StringVar(&credentials, "creds", "", "`file` of credentials for NATS")
 	c.Flags().StringVar(&ca, "ca", "", "`file` with the certificate of the servers' authority, if it is your own")
 	c.Flags().IntVar(&f.Replicas, "replicas", 0, "how many servers keep the log: 1, 3 or 5 (default 3 if there are so many, else 1)")
 	return c
+}
+
+// whoKeeps checks who is to keep the log.
+func whoKeeps(c *cobra.Command, n nodes.Node) error {
+	switch {
+	case n.Route == "" && n.Servers.URL == "":
+		return errors.New("missing flag --listen or --nats: with --listen HOST:PORT the nodes keep the log, and the others reach this one there; --nats has the URL of NATS servers with JetStream")
+	case n.Route == "":
+		return nil
+	}
+	for _, flag := range []string{"nats", "creds", "ca", "replicas"} {
+		if c.Flags().Changed(flag) {
+			return fmt.Errorf("--listen and --%s exclude each other: either the nodes keep the log, or NATS servers do", flag)
+		}
+	}
+	_, _, err := nodes.SplitRoute(n.Route)
+	return err
 }
 
 func clusterInviteCommand(g *daemon.Flags) *cobra.Command {
@@ -124,7 +151,11 @@ password. A yaya has to run here, at an address that the new node reaches.`,
 				if asJSON {
 					return printJSON(c.OutOrStdout(), out)
 				}
-				_, err := fmt.Fprintf(c.OutOrStdout(), "On the other machine, within %v:\n\n  yaya cluster join %s\n", time.Until(out.Expires).Round(time.Minute), out.Invitation)
+				listen := ""
+				if i, err := nodes.ParseInvitation(out.Invitation); err == nil && i.Route {
+					listen = " --listen HOST:PORT"
+				}
+				_, err := fmt.Fprintf(c.OutOrStdout(), "On the other machine, within %v:\n\n  yaya cluster join %s%s\n", time.Until(out.Expires).Round(time.Minute), out.Invitation, listen)
 				return err
 			})
 		},
@@ -135,13 +166,15 @@ password. A yaya has to run here, at an address that the new node reaches.`,
 }
 
 func clusterJoinCommand(g *daemon.Flags) *cobra.Command {
-	var name string
+	var name, route string
 	var yes bool
 	c := &cobra.Command{
 		Use: "join INVITATION", Short: "Make this yaya a node of a cluster",
 		Long: `Make this yaya a node of a cluster, with an invitation from yaya cluster invite. Its devices,
 tokens and audit are those of the cluster from then on; what it had alone is kept in a
-folder of its own. Sessions, servers and settings stay. Stop a running yaya first.`,
+folder of its own. Sessions, servers and settings stay. Stop a running yaya first.
+
+If the nodes keep the log, --listen says where the others reach this machine.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			i, err := nodes.ParseInvitation(args[0])
@@ -151,7 +184,10 @@ folder of its own. Sessions, servers and settings stay. Stop a running yaya firs
 			if !nodes.ValidName(name) {
 				return &usageError{c.CommandPath(), fmt.Errorf("%q cannot be the name of a node: --name NAME takes lower-case letters, digits and hyphens", name)}
 			}
-			out, err := g.JoinCluster(c.Context(), i, name, func(devices int) error {
+			if err := i.CheckRoute(route); err != nil {
+				return &usageError{c.CommandPath(), err}
+			}
+			out, err := g.JoinCluster(c.Context(), i, name, route, func(devices int) error {
 				if devices > 0 && !yes {
 					return fmt.Errorf("%d devices and tokens of this yaya would no longer be valid: say --yes if that is all right", devices)
 				}
@@ -169,6 +205,7 @@ folder of its own. Sessions, servers and settings stay. Stop a running yaya firs
 		},
 	}
 	c.Flags().StringVar(&name, "name", hostName(), "`name` of this node")
+	c.Flags().StringVar(&route, "listen", "", "`address` HOST:PORT of this machine for the other nodes, such as 10.0.0.2:6222")
 	c.Flags().BoolVar(&yes, "yes", false, "give up the devices and tokens of this yaya")
 	return c
 }
@@ -187,24 +224,24 @@ func clusterStatusCommand(g *daemon.Flags) *cobra.Command {
 					return printJSON(c.OutOrStdout(), all)
 				}
 				if all.Node == "" {
-					_, err := fmt.Fprintln(c.OutOrStdout(), "This yaya is alone. To make it the first node of a cluster: yaya cluster init --nats URL")
+					_, err := fmt.Fprintln(c.OutOrStdout(), "This yaya is alone. To make it the first node of a cluster: yaya cluster init --listen HOST:PORT")
 					return err
 				}
 				s := all.Status
 				state := "changes can be made"
 				if !s.Quorum {
-					state = "no change can be made: too few of the NATS servers can be reached; what is shown may be old"
+					state = "no change can be made: too few of the servers can be reached; what is shown may be old"
 				}
 				tw := tabwriter.NewWriter(c.OutOrStdout(), 0, 4, 2, ' ', 0)
 				fmt.Fprintf(tw, "log\tentry %d, term %d\n", s.Index, s.Term)
-				fmt.Fprintf(tw, "servers\t%d, led by %s\n", s.Nodes, daemon.Printable(orNobody(s.Leader), 64))
+				fmt.Fprintf(tw, "servers\t%d keep the log, %d of them may fail, led by %s\n", s.Nodes, (s.Nodes-1)/2, daemon.Printable(orNobody(s.Leader), 64))
 				fmt.Fprintf(tw, "state\t%s\n", state)
 				if err := tw.Flush(); err != nil {
 					return err
 				}
 				fmt.Fprintln(c.OutOrStdout())
 				tw = tabwriter.NewWriter(c.OutOrStdout(), 0, 4, 2, ' ', 0)
-				fmt.Fprintln(tw, "NODE\tJOINED\tSTARTED")
+				fmt.Fprintln(tw, "NODE\tJOINED\tSTARTED\tADDRESS")
 				for _, m := range all.Members {
 					started, mark := "not yet", ""
 					if !m.Started.IsZero() {
@@ -213,7 +250,7 @@ func clusterStatusCommand(g *daemon.Flags) *cobra.Command {
 					if m.Name == all.Node {
 						mark = " (this one)"
 					}
-					fmt.Fprintf(tw, "%s%s\t%s\t%s\n", daemon.Printable(m.Name, 63), mark, m.Joined.Local().Format(time.DateTime), started)
+					fmt.Fprintf(tw, "%s%s\t%s\t%s\t%s\n", daemon.Printable(m.Name, 63), mark, m.Joined.Local().Format(time.DateTime), started, daemon.Printable(cmp.Or(m.Route, "-"), 260))
 				}
 				return tw.Flush()
 			})

@@ -21,12 +21,17 @@ const (
 )
 
 // Connect connects to one of the servers, and goes on trying until the connection is closed. It
-// does not wait: what needs a server fails until there is one.
-func Connect(s nodes.Servers, name string, log zerolog.Logger) (*nats.Conn, error) {
+// does not wait: what needs a server fails until there is one. Options come behind those of all
+// connections.
+func Connect(s nodes.Servers, name string, log zerolog.Logger, more ...nats.Option) (*nats.Conn, error) {
 	o := []nats.Option{
 		nats.Name("yaya " + name), nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectWait(redialAfter), nats.Timeout(dialTime),
 		nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(2), nats.ReconnectBufSize(-1), // what cannot be sent now is not sent later
-		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { log.Warn().Err(err).Msg("the connection to the NATS server was lost") }),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
+			if err != nil { // not closed by this node
+				log.Warn().Err(err).Msg("the connection to the NATS server was lost")
+			}
+		}),
 		nats.ReconnectHandler(func(c *nats.Conn) {
 			log.Info().Str("server", c.ConnectedServerName()).Msg("connected to a NATS server")
 		}),
@@ -42,7 +47,7 @@ func Connect(s nodes.Servers, name string, log zerolog.Logger) (*nats.Conn, erro
 		}
 		o = append(o, nats.Secure(&tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}))
 	}
-	c, err := nats.Connect(s.URL, o...)
+	c, err := nats.Connect(s.URL, append(o, more...)...)
 	if err != nil {
 		return nil, fmt.Errorf("the NATS servers: %w", err)
 	}

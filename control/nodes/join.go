@@ -37,7 +37,8 @@ type Invitation struct {
 	URL     string    `json:"url"` // of a node that answers
 	ID      string    `json:"id"`
 	Secret  []byte    `json:"secret"`
-	Key     []byte    `json:"key"` // X25519, that the request is sealed for
+	Key     []byte    `json:"key"`             // X25519, that the request is sealed for
+	Route   bool      `json:"route,omitempty"` // the node has to have an address for the others
 	Expires time.Time `json:"expires_at"`
 }
 
@@ -88,7 +89,7 @@ func (n *Nodes) Invite(ctx context.Context, actor, at string) (Invitation, error
 	}
 	secret := make([]byte, 16)
 	_, _ = rand.Read(secret) // crypto/rand never fails
-	i := Invitation{URL: at, ID: rand.Text()[:12], Secret: secret, Key: key.PublicKey().Bytes(), Expires: n.cfg.Now().Add(inviteLife).UTC().Truncate(time.Second)}
+	i := Invitation{URL: at, ID: rand.Text()[:12], Secret: secret, Key: key.PublicKey().Bytes(), Route: n.cfg.Node.Route != "", Expires: n.cfg.Now().Add(inviteLife).UTC().Truncate(time.Second)}
 	_, err = n.log.Append(ctx, control.Change{Event: evInvited, Actor: actor, Target: i.ID, Payload: invited{n.hash(i.ID, secret), i.Expires}}, func() error {
 		n.mu.Lock()
 		defer n.mu.Unlock()
@@ -111,6 +112,7 @@ type asked struct {
 	ID     string `json:"id"`
 	Secret []byte `json:"secret"`
 	Node   string `json:"node"`
+	Route  string `json:"route,omitempty"`
 	Key    []byte `json:"key"` // X25519, that the answer is sealed for
 }
 
@@ -125,23 +127,47 @@ type Asking struct {
 	Request []byte // to be sent
 	key     *ecdh.PrivateKey
 	node    string
+	route   string
 }
 
-// Ask makes the request by which a node joins.
-func Ask(i Invitation, node string) (*Asking, error) {
+// Ask makes the request by which a node joins. The invitation says whether it has a route: where the
+// other nodes reach the server in it.
+func Ask(i Invitation, node, route string) (*Asking, error) {
 	if !ValidName(node) {
 		return nil, badName(node)
+	}
+	if err := i.CheckRoute(route); err != nil {
+		return nil, err
 	}
 	key, err := ecdh.X25519().GenerateKey(rand.Reader)
 	if err != nil {
 		return nil, err
 	}
-	raw, err := json.Marshal(asked{i.ID, i.Secret, node, key.PublicKey().Bytes()}) //nolint:gosec // it is sealed
+	raw, err := json.Marshal(asked{i.ID, i.Secret, node, route, key.PublicKey().Bytes()}) //nolint:gosec // it is sealed
 	if err != nil {
 		return nil, err
 	}
 	sealed, err := seal(i.Key, askContext, raw)
-	return &Asking{sealed, key, node}, err
+	return &Asking{sealed, key, node, route}, err
+}
+
+// CheckRoute checks the address of a node that wants to join.
+func (i Invitation) CheckRoute(route string) error { return checkRoute(i.Route, route) }
+
+// checkRoute checks the address of a node that asks, which has one if those of the cluster do.
+func checkRoute(needed bool, route string) error {
+	switch {
+	case !needed && route != "":
+		return fmt.Errorf("%w: NATS servers keep the log of this cluster: join without --listen", ErrRoute)
+	case needed && route == "":
+		return fmt.Errorf("%w: the nodes keep the log of this cluster: join with --listen HOST:PORT, where the others reach this machine", ErrRoute)
+	case !needed:
+		return nil
+	}
+	if _, _, err := SplitRoute(route); err != nil {
+		return fmt.Errorf("%w: %w", ErrRoute, err)
+	}
+	return nil
 }
 
 func badName(node string) error {
@@ -151,7 +177,7 @@ func badName(node string) error {
 // Welcome reads the answer.
 func (a *Asking) Welcome(answer []byte) (w Welcome, err error) {
 	raw, err := unseal(a.key, answerContext, answer)
-	if err != nil || json.Unmarshal(raw, &w) != nil || w.Node.Name != a.node || len(w.Identity) != ed25519.SeedSize {
+	if err != nil || json.Unmarshal(raw, &w) != nil || w.Node.Name != a.node || w.Node.Route != a.route || !w.Node.valid() || len(w.Identity) != ed25519.SeedSize {
 		return w, errors.New("the answer is not one of a node of this cluster")
 	}
 	return w, nil
@@ -173,7 +199,12 @@ func (n *Nodes) Answer(ctx context.Context, request []byte) ([]byte, error) {
 		return nil, badName(q.Node)
 	}
 	there := n.cfg.Node
-	there.Name, there.Kernel = q.Node, ""
+	there.Name, there.Kernel, there.Route, there.Routes = q.Node, "", q.Route, nil
+	if there.Route != "" {
+		for _, m := range n.Members() {
+			there.Routes = append(there.Routes, m.Route)
+		}
+	}
 	raw, err = json.Marshal(Welcome{there, n.cfg.Identity.Seed()})
 	if err != nil {
 		return nil, err
@@ -183,7 +214,7 @@ func (n *Nodes) Answer(ctx context.Context, request []byte) ([]byte, error) {
 		return nil, ErrRefused
 	}
 	hash := n.hash(q.ID, q.Secret)
-	_, err = n.log.Append(ctx, control.Change{Event: evJoined, Actor: q.Node, Target: q.Node, Payload: joined{q.ID}}, func() error {
+	_, err = n.log.Append(ctx, control.Change{Event: evJoined, Actor: q.Node, Target: q.Node, Payload: joined{q.ID, q.Route}}, func() error {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		switch i, ok := n.invites[q.ID]; {
@@ -192,7 +223,12 @@ func (n *Nodes) Answer(ctx context.Context, request []byte) ([]byte, error) {
 		case n.members[q.Node] != nil:
 			return fmt.Errorf("%w: choose another one with --name, or remove that node first (yaya cluster remove %s)", ErrTaken, q.Node)
 		}
-		return nil
+		for _, m := range n.members {
+			if q.Route != "" && m.Route == q.Route {
+				return fmt.Errorf("%w: the node %s has it", ErrRoute, m.Name)
+			}
+		}
+		return checkRoute(n.cfg.Node.Route != "", q.Route)
 	})
 	return answer, err
 }

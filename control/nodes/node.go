@@ -19,8 +19,33 @@ type Node struct {
 	Name string `json:"name"`
 	// Kernel is the id of the kernel of the node that founded the cluster, which had it
 	// before; others have one that follows from their name.
-	Kernel  string  `json:"kernel,omitempty"`
-	Servers Servers `json:"nats"`
+	Kernel string `json:"kernel,omitempty"`
+	// Servers keep the log, unless the nodes do that themselves.
+	Servers Servers `json:"nats,omitzero"`
+	// Route is where the other nodes reach the server in this one, HOST:PORT; "" without one.
+	Route string `json:"route,omitempty"`
+	// Routes are those of the nodes that there were when this one joined. The log has the later ones.
+	Routes []string `json:"routes,omitempty"`
+}
+
+// valid reports whether somebody keeps the log: either servers, or the nodes.
+func (n Node) valid() bool {
+	if !ValidName(n.Name) || (n.Servers.URL == "") == (n.Route == "") {
+		return false
+	}
+	for _, r := range n.routes() {
+		if _, _, err := SplitRoute(r); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+func (n Node) routes() []string {
+	if n.Route == "" {
+		return n.Routes
+	}
+	return append([]string{n.Route}, n.Routes...)
 }
 
 // Servers are the NATS servers that keep the log, and how to get in.
@@ -40,7 +65,7 @@ func Read(keys *os.Root) (*Node, error) {
 		return nil, err
 	}
 	var n Node
-	if err := json.Unmarshal(raw, &n); err != nil || !ValidName(n.Name) || n.Servers.URL == "" {
+	if err := json.Unmarshal(raw, &n); err != nil || !n.valid() {
 		return nil, fmt.Errorf("%s/%s is damaged: restore it from a backup, or have this node join again (yaya cluster join)", keys.Name(), File)
 	}
 	return &n, nil

@@ -2,6 +2,7 @@ package nodes_test
 
 import (
 	"os"
+	"reflect"
 	"testing"
 
 	"github.com/yaya-ai/yaya/control/nodes"
@@ -20,10 +21,17 @@ func TestFile(t *testing.T) {
 	if err := want.Write(root); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := nodes.Read(root); err != nil || n == nil || *n != want {
+	if n, err := nodes.Read(root); err != nil || n == nil || !reflect.DeepEqual(*n, want) {
 		t.Errorf("got %v, %v, want %v", n, err, want)
 	}
-	for _, text := range []string{"", "{}", `{"name":"north"}`, `{"name":"No","nats":{"url":"nats://x"}}`} {
+	own := nodes.Node{Name: "south", Route: "10.0.0.2:6222", Routes: []string{"10.0.0.1:6222"}}
+	if err := own.Write(root); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := nodes.Read(root); err != nil || n == nil || !reflect.DeepEqual(*n, own) {
+		t.Errorf("got %v, %v, want %v", n, err, own)
+	}
+	for _, text := range []string{"", "{}", `{"name":"north"}`, `{"name":"No","nats":{"url":"nats://x"}}`, `{"name":"north","route":"x"}`, `{"name":"north","route":"10.0.0.1:1","routes":["x"]}`, `{"name":"north","route":"10.0.0.1:1","nats":{"url":"nats://x"}}`} {
 		if err := root.WriteFile(nodes.File, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

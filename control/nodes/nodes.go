@@ -30,6 +30,12 @@ var (
 	ErrTaken = errors.New("another node has that name")
 	// ErrUnknown is the error about a node that is not a member.
 	ErrUnknown = errors.New("no node has that name")
+	// ErrRemoved is the error about this node, if it was removed or has never joined.
+	ErrRemoved = errors.New("it was removed")
+	// ErrLast is the error about the only member.
+	ErrLast = errors.New("it is the only node: a cluster has one at least")
+	// ErrRoute is the error about the address of a node that asks to join.
+	ErrRoute = errors.New("the address of the node cannot be that")
 )
 
 // The events of the control log.
@@ -47,6 +53,7 @@ type (
 	}
 	joined struct {
 		Invite string `json:"invite,omitempty"` // "" for the one that founded the cluster
+		Route  string `json:"route,omitempty"`
 	}
 	started struct {
 		Run string `json:"run"`
@@ -63,6 +70,7 @@ type Member struct {
 	Name    string    `json:"name"`
 	Joined  time.Time `json:"joined_at"`
 	Started time.Time `json:"started_at,omitzero"` // for the last time
+	Route   string    `json:"route,omitempty" doc:"where the other nodes reach its server; missing if the team's NATS servers keep the log"`
 	run     string
 }
 
@@ -74,6 +82,9 @@ type Config struct {
 	// Lost is called once, when this node may no longer be one: it was removed, or another
 	// process has started as this node. It must not block, nor append.
 	Lost func(error)
+	// Leave takes the server of a node out of those that keep the log, before the node is removed;
+	// nil: no node has one.
+	Leave func(ctx context.Context, node string) error
 }
 
 // Nodes is a projection of the control log: pass it when you open the log, and then pass the
@@ -86,6 +97,7 @@ type Nodes struct {
 	mu      sync.Mutex
 	members map[string]*Member
 	invites map[string]invited
+	removed map[string]bool
 	running bool // this process has started as the node
 	lost    bool
 }
@@ -97,7 +109,7 @@ func New(cfg Config) *Nodes {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	return &Nodes{cfg: cfg, run: rand.Text(), members: map[string]*Member{}, invites: map[string]invited{}}
+	return &Nodes{cfg: cfg, run: rand.Text(), members: map[string]*Member{}, invites: map[string]invited{}, removed: map[string]bool{}}
 }
 
 // Apply implements [control.Projection].
@@ -117,7 +129,8 @@ func (n *Nodes) Apply(e control.Entry) error {
 			return err
 		}
 		delete(n.invites, p.Invite)
-		n.members[e.Target] = &Member{Name: e.Target, Joined: e.Time}
+		delete(n.removed, e.Target)
+		n.members[e.Target] = &Member{Name: e.Target, Joined: e.Time, Route: p.Route}
 	case evStarted:
 		var p started
 		if err := e.Decode(&p); err != nil {
@@ -128,6 +141,7 @@ func (n *Nodes) Apply(e control.Entry) error {
 		}
 	case evRemoved:
 		delete(n.members, e.Target)
+		n.removed[e.Target] = true
 	default:
 		return nil
 	}
@@ -164,7 +178,7 @@ func (n *Nodes) lose(err error) {
 func (n *Nodes) still() error {
 	switch m := n.members[n.cfg.Node.Name]; {
 	case m == nil:
-		return fmt.Errorf("the node %s is not a member of the cluster: it was removed; to have it join again: yaya cluster join INVITATION", n.cfg.Node.Name)
+		return fmt.Errorf("the node %s is not a member of the cluster: %w; to have it join again: yaya cluster join INVITATION", n.cfg.Node.Name, ErrRemoved)
 	case n.running && m.run != n.run:
 		return fmt.Errorf("another process has started as the node %s: each node needs a data directory of its own, and no copy of another one's", n.cfg.Node.Name)
 	}
@@ -208,17 +222,65 @@ func (n *Nodes) Members() []Member {
 // Name returns the name of this node.
 func (n *Nodes) Name() string { return n.cfg.Node.Name }
 
+// Removed reports whether a node was a member and was removed. A node that this one does not know
+// yet was not.
+func (n *Nodes) Removed(node string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.removed[node]
+}
+
+// Check returns an error if this node was removed, as far as it knows: it may not have heard of that.
+func (n *Nodes) Check() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.removed[n.cfg.Node.Name] {
+		return n.still()
+	}
+	return nil
+}
+
+// Routes returns where the other nodes are reached, as far as this one knows them: from the log, and
+// before it has read that from when it joined.
+func (n *Nodes) Routes() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.members[n.cfg.Node.Name] == nil {
+		return slices.Clone(n.cfg.Node.Routes)
+	}
+	var out []string
+	for _, m := range n.members {
+		if m.Name != n.cfg.Node.Name && m.Route != "" {
+			out = append(out, m.Route)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
 // Remove removes a node, by the decision of somebody. That node stops when it hears of it. It has
 // seen the identity key, and what it needs for the servers of the log.
 func (n *Nodes) Remove(ctx context.Context, actor, node string) error {
-	_, err := n.log.Append(ctx, control.Change{Event: evRemoved, Actor: actor, Target: node}, func() error {
+	member := func() error {
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		if n.members[node] == nil {
+		switch {
+		case n.members[node] == nil:
 			return ErrUnknown
+		case len(n.members) == 1:
+			return ErrLast
 		}
 		return nil
-	})
+	}
+	if err := member(); err != nil {
+		return err
+	}
+	if n.cfg.Leave != nil { // first: a node ends when it hears that it was removed, and may be needed for this
+		if err := n.cfg.Leave(ctx, node); err != nil {
+			return err
+		}
+	}
+	_, err := n.log.Append(ctx, control.Change{Event: evRemoved, Actor: actor, Target: node}, member)
 	return err
 }
 
@@ -231,6 +293,6 @@ func (n *Nodes) hash(id string, secret []byte) []byte {
 }
 
 // Founded returns the change by which the first node becomes a member.
-func Founded(node string) control.Change {
-	return control.Change{Event: evJoined, Actor: control.Owner, Target: node, Payload: joined{}}
+func Founded(n Node) control.Change {
+	return control.Change{Event: evJoined, Actor: control.Owner, Target: n.Name, Payload: joined{Route: n.Route}}
 }

@@ -24,10 +24,21 @@ type world struct {
 	nodes    []*nodes.Nodes
 	lost     []chan error
 	now      time.Time
+	left     []string // nodes whose servers were taken out
+	leave    error    // why one cannot be
 }
 
 // newWorld founds a cluster with the first of the names; all of them see the log.
 func newWorld(t *testing.T, names ...string) *world {
+	t.Helper()
+	var all []nodes.Node
+	for _, name := range names {
+		all = append(all, nodes.Node{Name: name, Servers: nodes.Servers{URL: "nats://nats.example:4222", Credentials: "creds"}})
+	}
+	return newWorldOf(t, all...)
+}
+
+func newWorldOf(t *testing.T, them ...nodes.Node) *world {
 	t.Helper()
 	w := &world{now: time.Now()}
 	var err error
@@ -35,11 +46,17 @@ func newWorld(t *testing.T, names ...string) *world {
 		t.Fatal(err)
 	}
 	var all []control.Projection
-	for _, name := range names {
+	for _, node := range them {
 		lost := make(chan error, 1)
 		n := nodes.New(nodes.Config{
-			Node: nodes.Node{Name: name, Servers: nodes.Servers{URL: "nats://nats.example:4222", Credentials: "creds"}}, Identity: w.identity,
+			Node: node, Identity: w.identity,
 			Now: func() time.Time { return w.now }, Lost: func(err error) { lost <- err },
+			Leave: func(_ context.Context, node string) error {
+				if w.leave == nil {
+					w.left = append(w.left, node)
+				}
+				return w.leave
+			},
 		})
 		w.nodes, w.lost, all = append(w.nodes, n), append(w.lost, lost), append(all, n)
 	}
@@ -54,7 +71,7 @@ func newWorld(t *testing.T, names ...string) *world {
 		_ = w.log.Close()
 		_ = root.Close()
 	})
-	if _, err := w.log.Append(t.Context(), nodes.Founded(names[0]), nil); err != nil {
+	if _, err := w.log.Append(t.Context(), nodes.Founded(them[0]), nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.nodes[0].Start(t.Context(), w.log); err != nil {
@@ -78,7 +95,7 @@ func (w *world) invite(t *testing.T) nodes.Invitation {
 }
 
 func (w *world) join(ctx context.Context, i nodes.Invitation, name string) (nodes.Welcome, error) {
-	asking, err := nodes.Ask(i, name)
+	asking, err := nodes.Ask(i, name, "")
 	if err != nil {
 		return nodes.Welcome{}, err
 	}
@@ -133,7 +150,7 @@ func TestBadJoins(t *testing.T) {
 		t.Errorf("the name of another node: %v, want ErrTaken", err)
 	}
 	for _, name := range []string{"", "North", "a b", "-x", "ä"} {
-		if _, err := nodes.Ask(i, name); err == nil {
+		if _, err := nodes.Ask(i, name, ""); err == nil {
 			t.Errorf("%q is the name of a node, want an error", name)
 		}
 	}
@@ -154,7 +171,7 @@ func TestBadJoins(t *testing.T) {
 // CL-06: an answer is only for who has asked, and says nothing to others.
 func TestAnswersAreSealed(t *testing.T) {
 	w := newWorld(t, "north")
-	asking, err := nodes.Ask(w.invite(t), "south")
+	asking, err := nodes.Ask(w.invite(t), "south", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +182,7 @@ func TestAnswersAreSealed(t *testing.T) {
 	if bytes.Contains(answer, w.identity.Seed()) || bytes.Contains(answer, []byte("creds")) || bytes.Contains(asking.Request, []byte("south")) {
 		t.Error("what is sent shows what is in it")
 	}
-	if other, err := nodes.Ask(w.invite(t), "south"); err != nil {
+	if other, err := nodes.Ask(w.invite(t), "south", ""); err != nil {
 		t.Fatal(err)
 	} else if _, err := other.Welcome(answer); err == nil {
 		t.Error("an answer to another node was accepted, want an error")

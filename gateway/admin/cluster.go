@@ -93,6 +93,9 @@ func (a *API) clusterRoutes() {
 		if errors.Is(err, nodes.ErrUnknown) {
 			return nil, api.Fail(http.StatusNotFound, "%v: %s", err, in.Name)
 		}
+		if errors.Is(err, nodes.ErrLast) {
+			return nil, api.Fail(http.StatusConflict, "%v", err)
+		}
 		return nil, err
 	})
 	r.have, r.what = a.cfg.Live != nil, "metrics"

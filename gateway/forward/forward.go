@@ -246,7 +246,9 @@ func (f *Forwarder) Serve(ctx context.Context, l net.Listener, v Verifier, next 
 			err = s.Close()
 		}
 		done()
-		<-ended
+		if e := <-ended; !errors.Is(e, http.ErrServerClosed) {
+			err = errors.Join(err, e)
+		}
 	}
 	return err
 }

@@ -1649,6 +1649,8 @@ export interface components {
             /** Format: date-time */
             joined_at: string;
             name: string;
+            /** @description where the other nodes reach its server; missing if the team's NATS servers keep the log */
+            route?: string;
             /** Format: date-time */
             started_at?: string;
         };
