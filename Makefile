@@ -21,7 +21,7 @@ NODE     := $(CURDIR)/$(PEERS)/node_modules/.bin/node
 PRETTIER := $(CURDIR)/$(PEERS)/node_modules/prettier/bin/prettier.cjs
 export GOFLAGS += -buildvcs=false
 
-.PHONY: help ids figures run build install test setup downloads unit race scale lint fuzz bench data soak fmt fmt-check vet peers chromium bwrap systemd types screens clean bench-peers slow-path
+.PHONY: help ids figures run build install test setup downloads unit race scale lint fuzz bench data soak cluster-bench fmt fmt-check vet peers chromium bwrap systemd types screens clean bench-peers slow-path
 
 run: build ## build and start the gateway with its defaults
 	bin/yaya serve
@@ -199,6 +199,16 @@ SOAKTIME ?= 20m
 soak: build ## run yaya for SOAKTIME under mixed load, with kills, reloads and restarts
 	go build -o bin/soak ./internal/soak
 	bin/soak -yaya bin/yaya -time $(SOAKTIME)
+
+# As root, for the faults of networks and disks; twenty minutes. CLUSTERBENCH passes flags:
+# CLUSTERBENCH="-fault cut-off -rounds 5". Its programs have a package time whose clock can be
+# stepped, for which everything is compiled again the first time.
+CLOCK := .cache/clock
+cluster-bench: ## have nodes and servers of clusters fail under load, and check what clients saw
+	go run ./internal/clusterbench overlay $(CLOCK)
+	go build -overlay $(CLOCK)/overlay.json -o $(CLOCK)/clusterbench ./internal/clusterbench
+	go build -overlay $(CLOCK)/overlay.json -tags $(TAGS) -o $(CLOCK)/yaya ./cmd/yaya
+	$(CLOCK)/clusterbench -yaya $(CLOCK)/yaya $(CLUSTERBENCH)
 
 clean: ## remove everything that make built and downloaded here
 	rm -rf bin .cache $(PEERS)/node_modules $(PYPEERS)/.venv
