@@ -226,17 +226,32 @@ func (r revocation) check(v *victims, slack time.Duration) (reached, all time.Du
 	return reached, all, found
 }
 
-// checkCalls finds calls that failed on a node that nothing had been done to.
-func checkCalls(ops []op, v *victims) (found []string) {
+// checkCalls finds calls that failed on a node that nothing had been done to, for longer than slack:
+// a node without a processor for seconds has no news either.
+func checkCalls(ops []op, v *victims, slack time.Duration) (found []string) {
+	type client struct {
+		node int
+		kind string
+	}
+	since := map[client]time.Duration{} // begin of the first of the last failures; a client makes one call after the other
 	for _, o := range ops {
-		if o.Outcome == ok {
+		who := client{o.Node, o.Kind}
+		excused := v.isDown(o.Node, o.Begin, o.End)
+		switch o.Kind {
+		case kindOwnCall, kindRead: // the machine's user is served whatever the others do
+		case kindCall:
+			excused = excused || v.disturbed(o.Node, o.Begin, o.End)
+		default:
 			continue
 		}
-		down := v.isDown(o.Node, o.Begin, o.End)
-		switch {
-		case o.Kind == kindOwnCall && !down, // the machine's user is served whatever the others do
-			o.Kind == kindRead && !down,
-			o.Kind == kindCall && !down && !v.disturbed(o.Node, o.Begin, o.End):
+		if o.Outcome == ok || excused {
+			delete(since, who)
+			continue
+		}
+		if _, before := since[who]; !before {
+			since[who] = o.Begin
+		}
+		if o.End-since[who] >= slack {
 			found = append(found, o.String())
 		}
 	}
@@ -255,6 +270,17 @@ func checkReads(ops []op) (found []string) {
 			found = append(found, fmt.Sprintf("%s had entry %d, and entry %d at the end at %v", names[o.Node], last[o.Node].Index, o.Index, o.Begin.Round(time.Millisecond)))
 		}
 		last[o.Node] = o
+	}
+	return found
+}
+
+// checkLost finds a change that was made while no servers were a majority. A refresh may have been
+// answered with the successor that another one had made before.
+func checkLost(ops []op, v *victims) (found []string) {
+	for _, o := range ops {
+		if o.Key != "" && o.Kind != kindRefresh && o.Outcome == ok && o.Begin > v.lost.from && o.End < v.lost.to {
+			found = append(found, o.String()+", without a majority")
+		}
 	}
 	return found
 }

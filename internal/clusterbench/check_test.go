@@ -117,8 +117,21 @@ func TestCheckCalls(t *testing.T) {
 		{kindOwnCall, 0, 15, kindOwnCall}, {kindOwnCall, 1, 15, ""}, {kindRead, 0, 15, kindRead}, {kindRead, 1, 15, ""},
 	} {
 		o := op{Kind: c.kind, Node: c.node, Begin: time.Duration(c.at) * time.Second, End: time.Duration(c.at) * time.Second, Outcome: failed}
-		t.Run(fmt.Sprint(c), func(t *testing.T) { finds(t, checkCalls([]op{o}, v), c.want) })
+		t.Run(fmt.Sprint(c), func(t *testing.T) { finds(t, checkCalls([]op{o}, v, 0), c.want) })
 	}
+	call := func(at int, o outcome) op {
+		return op{Kind: kindCall, Node: 2, Begin: time.Duration(at) * time.Second, End: time.Duration(at) * time.Second, Outcome: o}
+	}
+	finds(t, checkCalls([]op{call(1, failed), call(3, failed), call(4, ok), call(6, failed)}, v, 4*time.Second), "")
+	finds(t, checkCalls([]op{call(1, failed), call(3, failed), call(5, failed)}, v, 4*time.Second), "at 5s")
+}
+
+// CL-02: no change is acknowledged without a majority.
+func TestCheckLost(t *testing.T) {
+	v := &victims{lost: span{10 * time.Second, 20 * time.Second}}
+	finds(t, checkLost([]op{made("a", 8, 11, ok), made("b", 12, 15, failed), made("c", 12, 15, unknown), made("d", 19, 21, ok)}, v), "")
+	finds(t, checkLost([]op{made("a", 12, 15, ok)}, v), "without a majority")
+	finds(t, checkLost([]op{made("a", 12, 15, ok)}, &victims{}), "")
 }
 
 // CL-01: a node that has shown an entry has it from then on.

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -118,17 +119,25 @@ func cannotStep(bin string) string {
 // clockFile is that of a machine.
 func (m *machine) clockFile() string { return filepath.Join(m.g.dir, fmt.Sprint("clock", m.i)) }
 
-// step sets the clocks of a machine's programs off.
-func (m *machine) step(by time.Duration) error {
-	return os.WriteFile(m.clockFile(), fmt.Append(nil, int64(by.Seconds())), 0o600)
+// step sets the clocks of a machine's programs off, and waits until yaya's is.
+func (m *machine) step(ctx context.Context, by time.Duration) error {
+	if err := os.WriteFile(m.clockFile(), fmt.Append(nil, int64(by.Seconds())), 0o600); err != nil {
+		return err
+	}
+	return until(ctx, fmt.Sprint("the clock of ", m.name, " is off by ", by), func() bool {
+		a, err := m.send(ctx, http.MethodGet, "/health", "", nil)
+		return err == nil && (time.Until(a.date)-by).Abs() < time.Minute
+	})
 }
 
 // stepClock sets the clock of a machine an hour ahead, and then an hour behind.
 func stepClock(ctx context.Context, r *round, i int) (heal, error) {
 	m := r.m[i]
-	if err := m.step(time.Hour); err != nil {
+	if err := m.step(ctx, time.Hour); err != nil {
 		return nil, err
 	}
-	err := r.wait(ctx, r.lasts)
-	return func(context.Context) error { return m.step(0) }, errors.Join(err, m.step(-time.Hour))
+	if err := r.wait(ctx, r.lasts); err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) error { return m.step(ctx, 0) }, m.step(ctx, -time.Hour)
 }

@@ -55,6 +55,7 @@ type victims struct {
 	down [3][]span // yaya did not answer
 	cut  [3][]span // a majority of the servers may have been out of reach
 	hit  [3]bool   // the fault was on this machine
+	lost span      // no two servers reached each other; zero for never
 }
 
 type span struct{ from, to time.Duration }
@@ -172,7 +173,9 @@ func killMajority(_ context.Context, r *round) (heal, error) {
 			errs = append(errs, m.nats.kill())
 		}
 	}
+	r.v.lost = span{r.now(), endless}
 	return func(context.Context) error {
+		r.v.lost.to = r.now()
 		var errs []error
 		for i, m := range r.m {
 			if i != stays {
@@ -233,7 +236,12 @@ func allApart(_ context.Context, r *round) (heal, error) {
 	for i := range r.m {
 		r.isCut(i)
 	}
-	return func(context.Context) error { return wire(true) }, wire(false)
+	err := wire(false)
+	r.v.lost = span{r.now(), endless}
+	return func(context.Context) error {
+		r.v.lost.to = r.now()
+		return wire(true)
+	}, err
 }
 
 // Times of a slow disk: writes wait up to 200 ms, again and again.

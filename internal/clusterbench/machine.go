@@ -205,7 +205,8 @@ const maxAnswer = 32 << 20
 type answer struct {
 	status  int
 	body    []byte
-	session string // of MCP
+	session string    // of MCP
+	date    time.Time // zero if it has none
 }
 
 // ask sends a request to a machine's yaya: with a token, or as its user.
@@ -242,7 +243,8 @@ func (m *machine) send(ctx context.Context, method, path, token string, body any
 	}
 	defer resp.Body.Close()
 	out, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
-	return answer{resp.StatusCode, out, resp.Header.Get("Mcp-Session-Id")}, err
+	date, _ := http.ParseTime(resp.Header.Get("Date")) // of the node's clock
+	return answer{resp.StatusCode, out, resp.Header.Get("Mcp-Session-Id"), date}, err
 }
 
 func (m *machine) close() error {

@@ -40,7 +40,7 @@ func main() {
 	flag.IntVar(&o.rounds, "rounds", 2, "rounds of each fault; each has a cluster of its own")
 	flag.Uint64Var(&o.seed, "seed", 0, "seed of the first round; the next rounds count on from it (default random)")
 	flag.DurationVar(&o.lasts, "for", 12*time.Second, "how long a fault lasts")
-	flag.DurationVar(&o.slack, "slack", 0, "what a busy machine may add to the limits of a revocation")
+	flag.DurationVar(&o.slack, "slack", 0, "what a busy machine may add to the limits of a revocation, and how long calls may fail there")
 	flag.BoolVar(&o.json, "json", false, "print JSON")
 	flag.StringVar(&o.inside, "inside", "", "`folder` of the round that runs in these namespaces (the bench sets it)")
 	flag.Parse()

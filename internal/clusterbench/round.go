@@ -44,7 +44,7 @@ type played struct {
 	CallGap     time.Duration // the longest time without a call of a client with a token, likewise
 	Reached     time.Duration // the slowest revocation on a node that could reach a majority
 	All         time.Duration // the slowest revocation
-	Logs        string        // folder with the logs of the processes, if something was wrong
+	Logs        string        // folder with the history and the logs of the processes, if something was wrong
 }
 
 // play founds a cluster, has something fail under load, and checks what came of it.
@@ -58,7 +58,7 @@ func play(ctx context.Context, o options, g *ground, f fault, seed uint64) (p pl
 		}
 	}()
 	if err := r.found(ctx, o.yaya); err != nil {
-		return p, errors.Join(err, r.keepLogs(f.name, seed, &p))
+		return p, errors.Join(err, r.keep(f.name, seed, &p, nil))
 	}
 	r.begun = time.Now()
 	going, stop := context.WithCancel(ctx)
@@ -68,11 +68,11 @@ func play(ctx context.Context, o options, g *ground, f fault, seed uint64) (p pl
 	stop()
 	l.wait()
 	if err != nil {
-		return p, errors.Join(err, r.keepLogs(f.name, seed, &p))
+		return p, errors.Join(err, r.keep(f.name, seed, &p, l.ops))
 	}
 	r.judge(ctx, &p, l, o.slack)
 	if len(p.Findings) > 0 {
-		err = r.keepLogs(f.name, seed, &p)
+		err = r.keep(f.name, seed, &p, l.ops)
 	}
 	return p, err
 }
@@ -278,7 +278,8 @@ func (r *round) judge(ctx context.Context, p *played, l *load, slack time.Durati
 	}
 	p.Findings = append(p.Findings, checkLog(l.ops, logs[0])...)
 	p.Findings = append(p.Findings, checkReads(l.ops)...)
-	p.Findings = append(p.Findings, checkCalls(l.ops, &r.v)...)
+	p.Findings = append(p.Findings, checkLost(l.ops, &r.v)...)
+	p.Findings = append(p.Findings, checkCalls(l.ops, &r.v, slack)...)
 	for _, rev := range l.revocations {
 		reached, all, found := rev.check(&r.v, slack)
 		p.Reached, p.All = max(p.Reached, reached), max(p.All, all)
@@ -312,14 +313,19 @@ func longestGap(ops []op, node int, kind string) (most time.Duration) {
 	return most
 }
 
-// keepLogs copies what the processes wrote to a folder that stays.
-func (r *round) keepLogs(fault string, seed uint64, p *played) error {
+// keep copies what the processes wrote to a folder that stays, with the history.
+func (r *round) keep(fault string, seed uint64, p *played, ops []op) error {
 	dir, err := os.MkdirTemp("", fmt.Sprintf("clusterbench-%s-%d-", fault, seed))
 	if err != nil {
 		return err
 	}
 	p.Logs = dir
-	all, err := filepath.Glob(filepath.Join(r.g.dir, "*.log"))
+	history, err := json.Marshal(ops)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "history.json"), history, 0o600)
+	}
+	all, gerr := filepath.Glob(filepath.Join(r.g.dir, "*.log"))
+	err = errors.Join(err, gerr)
 	for _, name := range all {
 		raw, rerr := os.ReadFile(name)
 		if errors.Is(rerr, fs.ErrNotExist) {
@@ -327,6 +333,6 @@ func (r *round) keepLogs(fault string, seed uint64, p *played) error {
 		}
 		err = errors.Join(err, rerr, os.WriteFile(filepath.Join(dir, filepath.Base(name)), raw, 0o600))
 	}
-	fmt.Fprintln(os.Stderr, "the logs of the processes are in", dir)
+	fmt.Fprintln(os.Stderr, "the history and the logs of the processes are in", dir)
 	return err
 }
