@@ -3,8 +3,10 @@ package jetstream
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
+	"time"
 )
 
 // How much one request reads.
@@ -12,6 +14,9 @@ const (
 	batchEntries = 512
 	batchBytes   = 1 << 20
 	// endOfBatch and notFound are statuses of answers to a read (batched direct get).
+	// askAgain is how long a read waits for its first entry before it is asked again. A server that
+	// stands still gets its share of the requests, for as long as the others believe that it is there.
+	askAgain   = 200 * time.Millisecond
 	endOfBatch = "204"
 	notFound   = "404"
 )
@@ -45,13 +50,24 @@ func (l *Log) readBatch(ctx context.Context, from, to int64, visit func(stored) 
 		return 0, err
 	}
 	defer func() { _ = answers.Unsubscribe() }() // of a connection that may be closed
-	if err := l.conn.PublishRequest("$JS.API.DIRECT.GET."+l.o.Stream, inbox, ask); err != nil {
+	request := func() error { return l.conn.PublishRequest("$JS.API.DIRECT.GET."+l.o.Stream, inbox, ask) }
+	if err := request(); err != nil {
 		return 0, err
 	}
-	for {
-		wait, cancel := context.WithTimeout(ctx, answerTime)
+	for until := time.Now().Add(answerTime); ; {
+		within := answerTime
+		if n == 0 {
+			within = min(askAgain, time.Until(until))
+		}
+		wait, cancel := context.WithTimeout(ctx, within)
 		msg, err := answers.NextMsgWithContext(wait)
 		cancel()
+		if n == 0 && errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil && time.Now().Before(until) {
+			if err := request(); err != nil {
+				return 0, err
+			}
+			continue
+		}
 		if err != nil {
 			return n, err
 		}
@@ -62,6 +78,9 @@ func (l *Log) readBatch(ctx context.Context, from, to int64, visit func(stored) 
 			return n, fmt.Errorf("the stream answers %s %s", status, msg.Header.Get("Description"))
 		}
 		seq, err := strconv.ParseInt(msg.Header.Get("Nats-Sequence"), 10, 64)
+		if err == nil && seq < from+n { // two servers answer
+			continue
+		}
 		if err != nil || seq != from+n {
 			return n, fmt.Errorf("control log: entry %d is missing, after it comes %q", from+n, msg.Header.Get("Nats-Sequence"))
 		}
