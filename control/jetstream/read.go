@@ -13,10 +13,10 @@ import (
 const (
 	batchEntries = 512
 	batchBytes   = 1 << 20
-	// endOfBatch and notFound are statuses of answers to a read (batched direct get).
 	// askAgain is how long a read waits for its first entry before it is asked again. A server that
 	// stands still gets its share of the requests, for as long as the others believe that it is there.
-	askAgain   = 200 * time.Millisecond
+	askAgain = 200 * time.Millisecond
+	// endOfBatch and notFound are statuses of answers to a read (batched direct get).
 	endOfBatch = "204"
 	notFound   = "404"
 )

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/yaya-ai/yaya/internal/racing"
 )
 
 // CL-01, CL-02, CL-04, CL-09, CL-11: the short form of the bench. The NATS server that leads stands still
@@ -22,8 +24,8 @@ func TestFaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if testing.Short() {
-		t.Skip("three clusters take more than a minute")
+	if testing.Short() || racing.Enabled {
+		t.Skip("three clusters take more than a minute, and the processors: make scale has them run alone")
 	}
 	run := builtBench(t)
 	for _, name := range []string{"nats-leader-stopped", "cut-off", "rolling-restart"} {
