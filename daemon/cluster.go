@@ -4,11 +4,13 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,6 +23,7 @@ import (
 	"github.com/yaya-ai/yaya/control/jetstream"
 	"github.com/yaya-ai/yaya/control/nodes"
 	"github.com/yaya-ai/yaya/control/tunnel"
+	"github.com/yaya-ai/yaya/gateway/admin"
 	"github.com/yaya-ai/yaya/gateway/forward"
 	"github.com/yaya-ai/yaya/gateway/sessions"
 )
@@ -85,6 +88,30 @@ func (c *cluster) taken(session string) error {
 		return fmt.Errorf("the session %s is on the node %s: use it there, on the page or over /v1", session, node)
 	}
 	return nil
+}
+
+// changesTopic is where nodes tell each other which of their parts have changed that all of them show.
+const changesTopic = "dashboard"
+
+// tellChanges tells the other nodes which parts of this one have changed.
+func (c *cluster) tellChanges(parts []string) { c.news.Publish(changesTopic, "changed", parts) }
+
+// hearChanges has changed called with the parts of other nodes that have changed, until the returned
+// function is called.
+func (c *cluster) hearChanges(changed func(parts ...string)) (end func()) {
+	return c.news.Subscribe(func(topic, _ string, payload any) {
+		raw, foreign := payload.(json.RawMessage) // this node's own news are a []string
+		var parts []string
+		if topic != changesTopic || !foreign || json.Unmarshal(raw, &parts) != nil {
+			return
+		}
+		changed(slices.DeleteFunc(parts, func(p string) bool { return p != admin.PartApprovals && p != admin.PartSessions })...)
+	})
+}
+
+// answers reports whether somebody sees the inbox on another node, and may answer.
+func (c *cluster) answers() bool {
+	return c.forward.Locate(context.Background(), admin.NodeAudience) != ""
 }
 
 // between carries news to other nodes, nil if this yaya is alone.

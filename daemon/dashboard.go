@@ -45,13 +45,23 @@ func (c *changes) tell(parts ...string) {
 // newLive begins to tell dashboards of what changes; the returned function ends it.
 func newLive(ctx context.Context, b *bridge, s *wire.Server) (*admin.Live, func(), error) {
 	k, controlPlane := b.core.kernel, b.core.st.controlPlane
-	l, err := admin.NewLive(ctx, admin.LiveConfig{Server: s, Bus: k.Bus, Control: controlPlane.log, Read: b.core.reading})
+	cfg := admin.LiveConfig{Server: s, Bus: k.Bus, Control: controlPlane.log, Read: b.core.reading}
+	n := controlPlane.cluster
+	if n != nil {
+		cfg.Others = n.tellChanges
+	}
+	l, err := admin.NewLive(ctx, cfg)
 	if err != nil {
 		return nil, nil, err
 	}
 	s.Handle(admin.TopicPrefix, l)
 	b.changes.follow(l.Changed)
 	k.AddAudience(l.Answers)
+	unhear := func() {}
+	if n != nil {
+		k.AddAudience(n.answers)
+		unhear = n.hearChanges(l.ChangedElsewhere)
+	}
 	controlPlane.devices.OnWaiting(func() { l.Changed(admin.PartDevices) })
 	k.Approvals.OnChange(func() { l.Changed(admin.PartApprovals, admin.PartSessions) })
 	unwatch := k.Tools.Watch(func(uint64) { l.Changed(admin.PartTools, admin.PartServers) })
@@ -61,12 +71,14 @@ func newLive(ctx context.Context, b *bridge, s *wire.Server) (*admin.Live, func(
 	})
 	if err != nil {
 		unwatch()
+		unhear()
 		l.Close()
 		return nil, nil, err
 	}
 	return l, func() {
 		quarantined.Close()
 		unwatch()
+		unhear()
 		l.Close()
 	}, nil
 }

@@ -98,6 +98,10 @@ func openFront(ctx context.Context, b *bridge, in *entrance, named []string, wit
 		passed.Handle("/mcp", b.down)
 		passed.Handle("/mcp/{profile}", b.down)
 		passed.Handle("/v1/", f.chats.API)
+		passed.Handle("POST /api/approvals/{id}", f.api.API)
+		passed.Handle("GET "+admin.NodeApprovals, forward.ForNodes(f.api.ForNodes))
+		passed.Handle("GET "+admin.NodeApprovals+"/{id}", forward.ForNodes(f.api.ForNodes))
+		passed.Handle("GET "+admin.NodeAudience, forward.ForNodes(f.api.ForNodes))
 		passed.Handle("GET "+sessions.NodePath, forward.ForNodes(f.chats.ForNodes))
 		passed.Handle("GET "+sessions.NodePath+"/{id}", forward.ForNodes(f.chats.ForNodes))
 		stop, err := n.serve(ctx, st.controlPlane.devices, passed, at.log)
@@ -113,7 +117,7 @@ func openFront(ctx context.Context, b *bridge, in *entrance, named []string, wit
 func (f *front) newAPI(live *admin.Live) *admin.API {
 	b, c, st := f.bridge, f.bridge.core, f.bridge.core.st
 	k, at := c.kernel, st.at
-	return admin.New(admin.Config{
+	cfg := admin.Config{
 		Bus: k.Bus, Settings: at.settings, Plugins: k.Plugins, Installer: c.plugins, Devices: st.controlPlane.devices, Control: st.controlPlane.log,
 		Servers: serverAdmin{f.manager, c.metrics, at.log}, Files: f.files, Folders: st.folders, Registry: k.Tools, Dispatch: k.Dispatch, Artifacts: k.Artifacts, Approvals: k.Approvals,
 		Secrets: &secretAdmin{at.vault, at.settings, f.manager}, Plane: st.controlPlane.plane, Live: live,
@@ -124,7 +128,11 @@ func (f *front) newAPI(live *admin.Live) *admin.API {
 		Sandbox: func() admin.Sandbox { return sandboxReport(st.sandboxes, b.programsNow(f.manager.Configured())) },
 		Hooks:   c.listHooks, Skills: c.listSkills,
 		Version: Version(), Log: at.log,
-	})
+	}
+	if n := st.cluster(); n != nil {
+		cfg.Others = n.forward
+	}
+	return admin.New(cfg)
 }
 
 // answer writes into cfg who answers which requests.

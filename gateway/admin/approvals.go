@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,6 +28,7 @@ type Ask struct {
 	Deadline  time.Time       `json:"deadline"`
 	Digest    string          `json:"digest" doc:"of tool, definition and arguments: asks with the same one are the same question"`
 	Decisions []string        `json:"decisions" doc:"what may be answered"`
+	Node      string          `json:"node,omitempty" doc:"the node of the cluster that asks, if that is another one"`
 }
 
 // Answer is a recorded decision.
@@ -39,22 +41,8 @@ type Answer struct {
 
 func (a *API) approvalRoutes() {
 	r := routes{a, "approvals", a.cfg.Approvals != nil, "approvals"}
-	handle(r, "GET", "/api/approvals", "listApprovals", api.For(auth.SessionsRead), "List calls of all sessions that wait for an answer, most urgent first", http.StatusOK, func(context.Context, *none) (*struct{ Body []Ask }, error) {
-		out := []Ask{}
-		for _, q := range a.cfg.Approvals.Pending() {
-			ask := Ask{q.ID, q.ToolName, q.Params, q.Brief, q.CallID, q.SessionID, q.Deadline.UTC(), q.Digest, []string{}}
-			for _, d := range q.Decisions {
-				ask.Decisions = append(ask.Decisions, string(d))
-			}
-			out = append(out, ask)
-		}
-		slices.SortFunc(out, func(x, y Ask) int {
-			if c := x.Deadline.Compare(y.Deadline); c != 0 {
-				return c
-			}
-			return strings.Compare(x.ID, y.ID)
-		})
-		return &struct{ Body []Ask }{out}, nil
+	handle(r, "GET", "/api/approvals", "listApprovals", api.For(auth.SessionsRead), "List calls of all sessions that wait for an answer, most urgent first", http.StatusOK, func(ctx context.Context, _ *none) (*struct{ Body []Ask }, error) {
+		return &struct{ Body []Ask }{a.allAsks(ctx)}, nil
 	})
 	handle(r, "POST", "/api/approvals/{id}", "answerApproval", api.For(auth.ApprovalsAnswer), "Answer a call; the first answer counts", http.StatusOK, func(ctx context.Context, in *struct {
 		ID   string `path:"id" maxLength:"256"`
@@ -75,4 +63,22 @@ func (a *API) approvalRoutes() {
 		}
 		return &struct{ Body Answer }{Answer{d.ID, string(d.Response), d.Feedback, d.By}}, nil
 	})
+}
+
+// asks returns the calls that wait on this node.
+func (a *API) asks() []Ask {
+	out := []Ask{}
+	for _, q := range a.cfg.Approvals.Pending() {
+		ask := Ask{ID: q.ID, Tool: q.ToolName, Params: q.Params, Brief: q.Brief, CallID: q.CallID, SessionID: q.SessionID, Deadline: q.Deadline.UTC(), Digest: q.Digest, Decisions: []string{}}
+		for _, d := range q.Decisions {
+			ask.Decisions = append(ask.Decisions, string(d))
+		}
+		out = append(out, ask)
+	}
+	slices.SortFunc(out, byUrgency)
+	return out
+}
+
+func byUrgency(x, y Ask) int {
+	return cmp.Or(x.Deadline.Compare(y.Deadline), strings.Compare(x.ID, y.ID))
 }

@@ -68,6 +68,8 @@ type LiveConfig struct {
 	Bus     *bus.Bus
 	Control control.Log    // nil for none
 	Read    func() Reading // nil for no metrics
+	// Others is told which parts of this node have changed that other nodes show; nil for none.
+	Others func(parts []string)
 }
 
 // Live is the topic dashboard:main, on which clients learn which parts of yaya
@@ -81,7 +83,7 @@ type Live struct {
 
 	mu       sync.Mutex
 	closed   bool
-	dirty    map[string]bool
+	dirty    map[string]bool // by part; true if it is one of this node
 	timer    *time.Timer
 	readings []Reading
 	here     map[*auth.Principal]struct{} // who has joined dashboard:main
@@ -153,7 +155,12 @@ func (l *Live) Close() {
 
 // Changed tells clients, a moment later, that parts of yaya have changed. It does not
 // block.
-func (l *Live) Changed(parts ...string) {
+func (l *Live) Changed(parts ...string) { l.changed(true, parts) }
+
+// ChangedElsewhere is [Live.Changed] for parts of other nodes, which this one shows.
+func (l *Live) ChangedElsewhere(parts ...string) { l.changed(false, parts) }
+
+func (l *Live) changed(here bool, parts []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed || len(parts) == 0 {
@@ -161,7 +168,7 @@ func (l *Live) Changed(parts ...string) {
 	}
 	first := len(l.dirty) == 0
 	for _, p := range parts {
-		l.dirty[p] = true
+		l.dirty[p] = here || l.dirty[p]
 	}
 	if !first {
 		return
@@ -183,10 +190,15 @@ func (l *Live) tell() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	parts := slices.Sorted(maps.Keys(l.dirty))
+	shown := slices.DeleteFunc(slices.Clone(parts), func(p string) bool { return !l.dirty[p] || p != PartApprovals && p != PartSessions })
 	clear(l.dirty)
-	if !l.closed {
-		l.cfg.Server.Publish(changesTopic, wire.Event{Name: "changed", Payload: Changes{"changed", parts}})
+	if l.closed {
+		return
 	}
+	if l.cfg.Others != nil && len(shown) > 0 {
+		l.cfg.Others(shown)
+	}
+	l.cfg.Server.Publish(changesTopic, wire.Event{Name: "changed", Payload: Changes{"changed", parts}})
 }
 
 // Sample is reading on dashboard:metrics.

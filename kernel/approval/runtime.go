@@ -422,6 +422,15 @@ func (r *Runtime) remember(d Decision) {
 	}
 }
 
+// Knows reports whether a request waits here, or was answered here of late.
+func (r *Runtime) Knows(id string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, waits := r.pending[id]
+	_, answered := r.recent[id]
+	return waits || answered
+}
+
 // Pending returns the asks that wait.
 func (r *Runtime) Pending() []Request {
 	r.mu.Lock()

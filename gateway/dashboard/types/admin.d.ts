@@ -1328,6 +1328,8 @@ export interface components {
             /** @description of tool, definition and arguments: asks with the same one are the same question */
             digest: string;
             id: string;
+            /** @description the node of the cluster that asks, if that is another one */
+            node?: string;
             params: unknown;
             session_id: string;
             tool_name: string;
