@@ -286,8 +286,7 @@ func (t *thirdParty) Install(ctx context.Context, source string, editable bool, 
 			return err
 		}
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	defer t.change(p.Description.Name)()
 	was, missing := t.store.Get(p.Description.Name)
 	e, err := t.store.Install(p, editable, digest)
 	if err != nil {
@@ -298,7 +297,7 @@ func (t *thirdParty) Install(ctx context.Context, source string, editable bool, 
 			return err
 		}
 	}
-	if err := t.replace(context.WithoutCancel(ctx), e); err != nil {
+	if err := t.replace(context.WithoutCancel(ctx), e, t.c.kernel.Plugins.Replace); err != nil {
 		return &admin.NotStarted{Err: notStarted(e, err, was, missing == nil && was.Digest != e.Digest)}
 	}
 	return nil

@@ -24,7 +24,8 @@ type thirdParty struct {
 	c     *core
 	store *installed.Store
 
-	mu       sync.Mutex // one change at a time
+	mu       sync.Mutex
+	busy     map[string]chan struct{} // plugins that are being changed; closed at the end of it
 	current  map[string]*remote.Current
 	made     []*remote.Plugin
 	edited   map[string]*installed.Watch // editable ones, by name
@@ -37,7 +38,7 @@ type thirdParty struct {
 }
 
 func newThirdParty(c *core) *thirdParty {
-	t := &thirdParty{c: c, store: installed.NewStore(c.st.at.data), current: map[string]*remote.Current{}, edited: map[string]*installed.Watch{}, more: make(chan struct{}, 1), fetching: make(chan struct{}, 1), stop: func() {}}
+	t := &thirdParty{c: c, store: installed.NewStore(c.st.at.data), busy: map[string]chan struct{}{}, current: map[string]*remote.Current{}, edited: map[string]*installed.Watch{}, more: make(chan struct{}, 1), fetching: make(chan struct{}, 1), stop: func() {}}
 	t.held.failed = t.notRemoved
 	return t
 }
@@ -51,8 +52,6 @@ func (t *thirdParty) load(ctx context.Context) {
 
 // loadIf is load for the plugins that are wanted.
 func (t *thirdParty) loadIf(ctx context.Context, wanted func(plugin.Plugin) bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	entries, err := t.store.List()
 	if err != nil {
 		t.c.st.at.log.Error().Err(err).Msg("not every installed plugin can be read")
@@ -67,7 +66,7 @@ func (t *thirdParty) loadIf(ctx context.Context, wanted func(plugin.Plugin) bool
 			p = broken{e, err}
 		}
 		if !wanted(p) {
-			delete(t.edited, e.Name)
+			t.unwatch(e.Name)
 			continue
 		}
 		all = append(all, p)
@@ -75,7 +74,9 @@ func (t *thirdParty) loadIf(ctx context.Context, wanted func(plugin.Plugin) bool
 	all = append(all, t.missing(entries)...)
 	t.c.kernel.Plugins.Load(ctx, false, all...)
 	watch, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	t.mu.Lock()
 	t.stop = cancel
+	t.mu.Unlock()
 	t.watching.Go(func() { lookWhile(watch, t.more, t.look) })
 }
 
@@ -113,6 +114,12 @@ func (t *thirdParty) plugin(e installed.Entry) (plugin.Plugin, error) {
 		m.Guards = guards(parts.Hooks)
 		return &agentPackage{all: t.c.packages, e: e, m: m, parts: parts}, nil
 	}
+	return t.process(e, d), nil
+}
+
+// process makes a plugin that is a process.
+func (t *thirdParty) process(e installed.Entry, d remote.Description) *remote.Plugin {
+	t.mu.Lock()
 	if t.current[e.Name] == nil {
 		t.current[e.Name] = new(remote.Current)
 	}
@@ -121,12 +128,58 @@ func (t *thirdParty) plugin(e installed.Entry) (plugin.Plugin, error) {
 		Verify: e.Verify, Current: t.current[e.Name], Version: Version(),
 	})
 	t.made = append(slices.DeleteFunc(t.made, (*remote.Plugin).Idle), p)
+	var old []*remote.Plugin // whose calls go on
+	for _, m := range t.made {
+		if m.Manifest().Name == e.Name && m.Leaving() {
+			old = append(old, m)
+		}
+	}
+	t.mu.Unlock()
+	for _, m := range old[:max(len(old)-maxLeaving, 0)] {
+		t.c.st.at.log.Warn().Str("plugin", e.Name).Msg("the plugin was loaded again too often while calls ran: those in its oldest process end")
+		now, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = m.Close(now)
+	}
 	t.watch(e)
-	return p, nil
+	return p
 }
 
-// watch looks at the files of an editable plugin from now on; mu is held.
+// maxLeaving is how many earlier processes of a plugin may go on with their calls.
+const maxLeaving = 3
+
+// change waits until nobody else changes a plugin. The returned function lets others do so.
+func (t *thirdParty) change(name string) (done func()) {
+	for {
+		t.mu.Lock()
+		other := t.busy[name]
+		if other == nil {
+			mine := make(chan struct{})
+			t.busy[name] = mine
+			t.mu.Unlock()
+			return func() {
+				t.mu.Lock()
+				defer t.mu.Unlock()
+				delete(t.busy, name)
+				close(mine)
+			}
+		}
+		t.mu.Unlock()
+		<-other
+	}
+}
+
+// unwatch looks at the files of a plugin no longer.
+func (t *thirdParty) unwatch(name string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.edited, name)
+}
+
+// watch looks at the files of an editable plugin from now on.
 func (t *thirdParty) watch(e installed.Entry) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	if e.Editable {
 		t.edited[e.Name] = installed.NewWatch(e.Folder())
 		select {
@@ -144,14 +197,15 @@ func switchedOn(settings *config.Store, name string) bool {
 	return !ok || string(v) != "false"
 }
 
-// replace loads a plugin in the place of the one of its name.
-func (t *thirdParty) replace(ctx context.Context, e installed.Entry) error {
+// replace loads a plugin in the place of the one of its name, in one of the ways in which the
+// registry does that.
+func (t *thirdParty) replace(ctx context.Context, e installed.Entry, way func(context.Context, plugin.Plugin) error) error {
 	p, err := t.plugin(e)
 	if err != nil {
 		t.c.kernel.Plugins.Stale(e.Name, err)
 		return err
 	}
-	return t.c.kernel.Plugins.Replace(ctx, p)
+	return way(ctx, p)
 }
 
 // forgetPermits forgets what the servers of a package were allowed: other files are not allowed that.
@@ -161,8 +215,7 @@ func (t *thirdParty) forgetPermits(e installed.Entry) error {
 
 // Reload implements [admin.Installer].
 func (t *thirdParty) Reload(ctx context.Context, name, digest string) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	defer t.change(name)()
 	e, err := t.store.Get(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w: there is no installed plugin %s", admin.ErrRefused, name)
@@ -175,14 +228,13 @@ func (t *thirdParty) Reload(ctx context.Context, name, digest string) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", admin.ErrRefused, err)
 	}
-	return t.replace(context.WithoutCancel(ctx), e)
+	return t.replace(context.WithoutCancel(ctx), e, t.c.kernel.Plugins.Restart)
 }
 
 // Uninstall implements [admin.Installer].
 func (t *thirdParty) Uninstall(_ context.Context, name string, purge bool) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.edited, name)
+	defer t.change(name)()
+	t.unwatch(name)
 	e, unread := t.store.Get(name)
 	err := t.c.kernel.Plugins.Forget(name)
 	// A plugin that is installed again, such as a guard, must not be silently switched off.
@@ -217,29 +269,28 @@ func lookWhile(ctx context.Context, more <-chan struct{}, look func(context.Cont
 	}
 }
 
-// look loads editable plugins again whose files have changed, and reports whether there are any.
+// look begins to load editable plugins again whose files have changed, and reports whether there are
+// any. One that does not answer holds up no other.
 func (t *thirdParty) look(ctx context.Context) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for name, w := range t.edited {
-		if !w.Changed() {
-			continue
-		}
-		e, err := t.store.Get(name)
-		var p plugin.Plugin
-		if err == nil {
-			p, err = t.plugin(e)
-		}
-		if err == nil {
-			err = t.c.kernel.Plugins.Renew(ctx, p)
-		} else { // the old one stays
-			t.c.kernel.Plugins.Stale(name, err)
-		}
-		if err != nil && ctx.Err() == nil {
-			t.c.st.at.log.Warn().Err(err).Str("plugin", name).Msg("the changed plugin was not loaded")
+		if t.busy[name] == nil && w.Changed() {
+			t.watching.Go(func() { t.renew(ctx, name) })
 		}
 	}
 	return len(t.edited) > 0
+}
+
+func (t *thirdParty) renew(ctx context.Context, name string) {
+	defer t.change(name)()
+	e, err := t.store.Get(name)
+	if err == nil {
+		err = t.replace(ctx, e, t.c.kernel.Plugins.Renew)
+	}
+	if err != nil && ctx.Err() == nil {
+		t.c.st.at.log.Warn().Err(err).Str("plugin", name).Msg("the changed plugin was not loaded")
+	}
 }
 
 // endWatch ends the watching of files, before the kernel stops.

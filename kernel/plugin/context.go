@@ -154,6 +154,13 @@ func (c *pluginContext) RegisterTool(t tool.Tool) error {
 	return nil
 }
 
+// registered returns the names of the plugin's tools.
+func (c *pluginContext) registered() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.tools)
+}
+
 // leave leaves a tool to a successor, and reports whether there is one of that name.
 func (c *pluginContext) leave(name string) bool {
 	if c == nil {

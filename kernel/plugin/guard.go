@@ -154,7 +154,7 @@ func (r *Registry) decide(ctx context.Context, name string, q Question) tool.Ver
 		text := fmt.Sprintf("plugin %s guards %s, and ", name, guarded[q.Point]) + fmt.Sprintf(format, args...)
 		return tool.Verdict{Decision: tool.Deny, Reason: r.reason(text)}
 	}
-	g, c, why, off := r.guardOf(name)
+	g, c, why, off := r.guardOf(name, q.Point)
 	switch {
 	case off:
 		return tool.Verdict{}
@@ -167,6 +167,14 @@ func (r *Registry) decide(ctx context.Context, name string, q Question) tool.Ver
 	asked, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w: %v", ErrGuardTime, limit))
 	defer cancel()
 	v, err := answerOf(asked, g, q)
+	if err != nil && ctx.Err() == nil { // it may have been replaced meanwhile
+		if now, nc, _, off := r.guardOf(name, q.Point); off {
+			return tool.Verdict{}
+		} else if now != nil && now != g {
+			c = nc
+			v, err = answerOf(asked, now, q)
+		}
+	}
 	if err != nil && ctx.Err() != nil {
 		return deny("the caller has gone before it answered")
 	}
@@ -202,9 +210,9 @@ func answerOf(ctx context.Context, g Guard, q Question) (v tool.Verdict, err err
 	return g.Decide(ctx, q)
 }
 
-// guardOf returns the guard that a plugin is now. Without one, why says so, unless the plugin
-// is switched off, and guards nothing.
-func (r *Registry) guardOf(name string) (g Guard, c *pluginContext, why string, off bool) {
+// guardOf returns the guard of a point that a plugin is now. Without one, why says so, unless the
+// plugin is switched off, or the one that is loaded does not guard the point.
+func (r *Registry) guardOf(name, point string) (g Guard, c *pluginContext, why string, off bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	l := r.byName[name]
@@ -213,6 +221,8 @@ func (r *Registry) guardOf(name string) (g Guard, c *pluginContext, why string, 
 		status, failure = l.status, l.failure
 	}
 	switch {
+	case status == Loaded && !slices.Contains(l.manifest.Guards, point):
+		return nil, nil, "", true
 	case status == Loaded:
 		if g, ok := l.plugin.(Guard); ok {
 			return g, l.ctx, "", false

@@ -67,6 +67,21 @@ func (r *Registry) Doctor(ctx context.Context, timeout time.Duration) []Diagnosi
 }
 
 func (r *Registry) examine(ctx context.Context, l *loaded, timeout time.Duration) HealthReport {
+	h := r.checkOf(ctx, l, timeout)
+	r.mu.Lock()
+	stale := l.stale
+	r.mu.Unlock()
+	if stale != "" {
+		h.Details = append(slices.Clone(h.Details), HealthCheck{Name: "changed files", Status: Degraded, Message: "they were not loaded: " + stale})
+		if h.Status == Healthy {
+			h.Status = Degraded
+		}
+	}
+	return h
+}
+
+// checkOf checks the plugin as it is.
+func (r *Registry) checkOf(ctx context.Context, l *loaded, timeout time.Duration) HealthReport {
 	r.mu.Lock()
 	status, failure := l.status, l.failure
 	r.mu.Unlock()

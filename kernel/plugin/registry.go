@@ -86,9 +86,11 @@ type loaded struct {
 	ctx      *pluginContext
 
 	status   State
-	off      bool // was switched off when it was to be loaded
+	off      bool  // was switched off when it was to be loaded
+	on       *bool // whether it is loaded, whatever the settings say; nil: they decide
 	failure  string
-	failures int // in a row
+	stale    string // why its changed files were not loaded
+	failures int    // in a row
 	subs     []*bus.Subscription
 	kinds    []string // that it subscribes to
 }
@@ -223,6 +225,9 @@ func (r *Registry) missing(l *loaded) string {
 // load runs OnLoad and subscribes the plugin.
 func (r *Registry) load(ctx context.Context, l *loaded, again bool) {
 	on := l.ctx.enabled()
+	if l.on != nil {
+		on = *l.on
+	}
 	r.mu.Lock()
 	if !slices.Contains(r.order, l) {
 		r.order = append(r.order, l)

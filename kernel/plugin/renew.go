@@ -12,9 +12,10 @@ import (
 
 // Preparer is implemented by plugins whose loading takes time, such as the start of a process.
 type Preparer interface {
-	// Prepare does what can be done while another plugin of its name is loaded. OnLoad follows,
-	// or else OnUnload. An error leaves nothing that has to be unloaded.
-	Prepare(ctx context.Context, c Context) error
+	// Prepare does what can be done while another plugin of its name is loaded, and returns the
+	// names of the tools that OnLoad will register. OnLoad follows, or else OnUnload. An error
+	// leaves nothing that has to be unloaded.
+	Prepare(ctx context.Context, c Context) (tools []string, err error)
 }
 
 // Troubled is implemented by plugins that can be loaded and not work.
@@ -39,8 +40,18 @@ func (r *Registry) Replace(ctx context.Context, p Plugin) error {
 	return r.replace(ctx, was, l)
 }
 
-// Renew is [Registry.Replace] for a plugin whose files have changed: one of category tool or
-// llm_provider that does not start leaves the loaded one where it is, whose status says why.
+// Restart is [Registry.Replace] for somebody who wants the present process to end first, whatever
+// comes of it.
+func (r *Registry) Restart(ctx context.Context, p Plugin) error {
+	l, was, err := r.successor(p)
+	if err != nil {
+		return err
+	}
+	return r.replace(ctx, was, l)
+}
+
+// Renew is [Registry.Replace] for a plugin whose files have changed: in the place of a tool or a
+// model provider, one that does not start leaves the loaded one where it is, whose status says why.
 func (r *Registry) Renew(ctx context.Context, p Plugin) error {
 	l, was, err := r.successor(p)
 	if err != nil {
@@ -66,7 +77,8 @@ func (r *Registry) Stale(name string, err error) {
 	}
 	text := r.cfg.Secrets.ConcealString(firstLine(err))
 	if l.status == Loaded {
-		text = "its files have changed, and what was loaded before goes on: " + text
+		l.stale = text
+		return
 	}
 	l.failure = text
 }
@@ -79,19 +91,23 @@ func (r *Registry) successor(p Plugin) (l, was *loaded, err error) {
 	if was != nil && was.bundled {
 		return nil, nil, fmt.Errorf("plugin %s is a part of yaya: give yours another name", l.manifest.Name)
 	}
+	if was != nil { // settings that switch it on or off hold from the next start on
+		on := !was.off
+		l.on = &on
+	}
 	return l, was, nil
 }
 
-// beside reports whether a plugin can be prepared while the one that it replaces is loaded: those
-// of other categories may hold what only one can have, such as a port or a database.
+// beside reports whether a plugin can be prepared while the one that it replaces is loaded: one that
+// is neither a tool nor a model provider may hold what only one can have, such as a port or a database.
 func (r *Registry) beside(was, l *loaded) bool {
 	_, prepares := l.plugin.(Preparer)
-	if !prepares || was == nil || l.manifest.Category != Tool && l.manifest.Category != LLMProvider || !r.enabled(l.manifest.Name) {
+	if !prepares || was == nil {
 		return false
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return was.status == Loaded
+	return was.status == Loaded && (was.manifest.Category == Tool || was.manifest.Category == LLMProvider)
 }
 
 // renew prepares a plugin beside the loaded one of its name, and then puts it in its place: its
@@ -106,8 +122,12 @@ func (r *Registry) renew(ctx context.Context, was, l *loaded) (done bool, err er
 	if l.ctx, err = r.context(l.manifest); err != nil {
 		return false, err
 	}
-	if err := l.plugin.(Preparer).Prepare(ctx, l.ctx); err != nil {
+	tools, err := l.plugin.(Preparer).Prepare(ctx, l.ctx)
+	if err != nil {
 		return false, err
+	}
+	if err := r.free(was, tools); err != nil {
+		return false, errors.Join(err, r.onUnload(l))
 	}
 	if err := r.beginGuard(l.manifest); err != nil {
 		return false, errors.Join(fmt.Errorf("what it guards: %w", err), r.onUnload(l))
@@ -125,9 +145,9 @@ func (r *Registry) renew(ctx context.Context, was, l *loaded) (done bool, err er
 	if here {
 		was.status = Unloading
 	}
-	l.status = Failed
-	if err == nil {
-		l.status = Loaded
+	l.status = Loaded
+	if err != nil {
+		l.status, l.failure = Failed, r.cfg.Secrets.ConcealString(firstLine(err))
 	}
 	r.byName[l.manifest.Name] = l
 	if i := slices.Index(r.order, was); i >= 0 {
@@ -158,6 +178,21 @@ func (r *Registry) renew(ctx context.Context, was, l *loaded) (done bool, err er
 	_, err = bus.Publish(r.kernel, event.PluginWasReloaded, event.KernelSession, event.PluginReloaded{Name: l.manifest.Name, Version: l.manifest.Version})
 	r.report(err)
 	return true, nil
+}
+
+// free returns an error about a tool whose name is taken, by others than the plugin that has it now.
+func (r *Registry) free(was *loaded, tools []string) error {
+	have := was.ctx.registered()
+	now := r.cfg.Tools.Snapshot()
+	for i, name := range tools {
+		if slices.Contains(tools[:i], name) {
+			return fmt.Errorf("it has two tools %s", name)
+		}
+		if _, taken := now.Lookup(name); taken && !slices.Contains(have, name) {
+			return fmt.Errorf("its tool %s has the name of a tool of yaya, or of another plugin", name)
+		}
+	}
+	return nil
 }
 
 // replace unloads a plugin and loads another one in its place; was can be nil.

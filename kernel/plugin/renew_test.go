@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -18,6 +19,7 @@ import (
 type slow struct {
 	fake
 	fails  error
+	tools  []string
 	during func() // called in the middle of Prepare
 }
 
@@ -28,13 +30,13 @@ func newSlow(version string) *slow {
 	return s
 }
 
-func (s *slow) Prepare(context.Context, plugin.Context) error {
+func (s *slow) Prepare(context.Context, plugin.Context) ([]string, error) {
 	s.note("prepare")
 	time.Sleep(time.Second)
 	if s.during != nil {
 		s.during()
 	}
-	return s.fails
+	return s.tools, s.fails
 }
 
 // tongs is a tool that is described by a version.
@@ -136,7 +138,30 @@ func TestRenewKeepsWhatWorks(t *testing.T) {
 	})
 }
 
-// One whose tools cannot be registered leaves none behind.
+// A plugin whose tools cannot be registered leaves the one that works where it is, and the tools of
+// others are theirs.
+func TestToolsThatAreTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		if err := w.reg.Register(new(hammer)); err != nil {
+			t.Fatal(err)
+		}
+		w.Load(t.Context(), false, newSlow("1.0.0"))
+		for want, tools := range map[string][]string{"two tools tongs": {"tongs", "tongs"}, "its tool hammer has the name": {"tongs", "hammer"}} {
+			newer := newSlow("2.0.0")
+			newer.tools = tools
+			if err := w.Renew(t.Context(), newer); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("Renew() = %v, want %q in it", err, want)
+			}
+			if got := w.status("tongs"); got.Status != plugin.Loaded || got.Version != "1.0.0" || w.reg.Snapshot().Len() != 2 {
+				t.Errorf("it is %+v, and there are %d tools; want version 1.0.0, loaded, and 2", got, w.reg.Snapshot().Len())
+			}
+			equal(t, newer.notes(), "prepare", "unload")
+		}
+	})
+}
+
+// One whose tools cannot be registered, although it did not say so, leaves none behind.
 func TestReplaceThatFailsLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -152,12 +177,160 @@ func TestReplaceThatFailsLate(t *testing.T) {
 	})
 }
 
+// watchman is a slow plugin that guards, and denies everything that it guards.
+type watchman struct {
+	*slow
+	asked []string
+}
+
+func newWatchman(version string, points ...string) *watchman {
+	s := newSlow(version)
+	s.m.Guards = points
+	return &watchman{slow: s}
+}
+
+func (s *watchman) Decide(_ context.Context, q plugin.Question) (tool.Verdict, error) {
+	s.asked = append(s.asked, q.Point)
+	if !slices.Contains(s.m.Guards, q.Point) {
+		return tool.Verdict{}, errors.New("unknown method guard")
+	}
+	return tool.Verdict{Decision: tool.Deny, Reason: s.m.Version}, nil
+}
+
+// While a guard is replaced, the one that is loaded is asked about the points that it guards, and
+// about no others; a question that it cannot answer any longer goes to the next one.
+func TestReplacedGuards(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		var all []*watchman
+		for i, points := range [][]string{{plugin.GuardPrompt}, {plugin.GuardPrompt, plugin.GuardTool}, {plugin.GuardTool}, nil} {
+			all = append(all, newWatchman(fmt.Sprintf("%d.0.0", i+1), points...))
+		}
+		w.Load(t.Context(), false, all[0])
+		for i, next := range all[1:] {
+			was := all[i]
+			check := func() {
+				if slices.Contains(was.m.Guards, plugin.GuardTool) {
+					w.denies(was.m.Version)
+				} else if res, _ := w.hit(t.Context(), tool.Allow); !res.OK {
+					t.Errorf("while %s is loaded the call = %+v, want it to run", was.m.Version, res)
+				}
+			}
+			load := next.onLoad
+			next.during = check
+			next.onLoad = func(c plugin.Context) error { check(); return load(c) }
+			if err := w.Renew(t.Context(), next); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait()
+		if res, _ := w.hit(t.Context(), tool.Allow); !res.OK || w.status("tongs").Status != plugin.Loaded {
+			t.Errorf("a call that nobody guards any longer = %+v, and the plugin is %+v", res, w.status("tongs"))
+		}
+		for _, s := range all {
+			for _, point := range s.asked {
+				if !slices.Contains(s.m.Guards, point) {
+					t.Errorf("%s was asked about %s, which it does not guard", s.m.Version, point)
+				}
+			}
+		}
+
+		// The old one ends in the middle of a question, which the new one answers.
+		last, busy := newWatchman("5.0.0", plugin.GuardTool), newWatchman("6.0.0", plugin.GuardTool)
+		if err := w.Renew(t.Context(), last); err != nil {
+			t.Fatal(err)
+		}
+		replaced := &replacedGuard{last, w, busy}
+		if err := w.Replace(t.Context(), replaced); err != nil {
+			t.Fatal(err)
+		}
+		w.denies("6.0.0")
+	})
+}
+
+// replacedGuard is replaced while it is asked, and then has no answer.
+type replacedGuard struct {
+	*watchman
+	w    *world
+	next plugin.Plugin
+}
+
+func (g *replacedGuard) Decide(ctx context.Context, _ plugin.Question) (tool.Verdict, error) {
+	if err := g.w.Replace(ctx, g.next); err != nil {
+		return tool.Verdict{}, err
+	}
+	return tool.Verdict{}, errors.New("it has ended")
+}
+
+// The setting that switches a plugin off, or on, holds from the next start on, even if its files change.
+func TestSwitchedOffWhileLoaded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.Load(t.Context(), false, newSlow("1.0.0"))
+		switchTo := func(on string) {
+			t.Helper()
+			if err := w.cfg.Set("plugin.tongs.enabled", json.RawMessage(on)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		switchTo("false")
+		for _, change := range []func(context.Context, plugin.Plugin) error{w.Renew, w.Replace, w.Restart} {
+			if err := change(t.Context(), newSlow("2.0.0")); err != nil || w.status("tongs").Status != plugin.Loaded || w.reg.Snapshot().Len() != 1 {
+				t.Errorf("a plugin that is switched off: %v, %+v; want it loaded until the next start", err, w.status("tongs"))
+			}
+		}
+
+		off := newWorld(t)
+		if err := off.cfg.Set("plugin.tongs.enabled", json.RawMessage("false")); err != nil {
+			t.Fatal(err)
+		}
+		off.Load(t.Context(), false, newSlow("1.0.0"))
+		if err := off.cfg.Set("plugin.tongs.enabled", json.RawMessage("true")); err != nil {
+			t.Fatal(err)
+		}
+		if err := off.Renew(t.Context(), newSlow("2.0.0")); err != nil || off.status("tongs").Status != plugin.Unloaded {
+			t.Errorf("a plugin that was off: %v, %+v; want it unloaded until the next start", err, off.status("tongs"))
+		}
+	})
+}
+
+// A tool that is no longer one, by mistake, stays what it was; an adapter ends before a tool starts.
+func TestChangedCategories(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		older, newer := newSlow("1.0.0"), newSlow("2.0.0")
+		newer.m.Category, newer.fails = plugin.Skill, errors.New("it says that it is a tool")
+		w.Load(t.Context(), false, older)
+		if err := w.Renew(t.Context(), newer); !errors.Is(err, newer.fails) || w.status("tongs").Version != "1.0.0" {
+			t.Errorf("Renew() = %v, and it is %+v; want the old one", err, w.status("tongs"))
+		}
+		w = newWorld(t)
+		port, next := adapter("tongs"), newSlow("2.0.0")
+		next.onLoad = func(plugin.Context) error {
+			equal(t, port.notes(), "load", "unload")
+			return nil
+		}
+		w.Load(t.Context(), false, port)
+		if err := w.Renew(t.Context(), next); err != nil {
+			t.Errorf("Renew() = %v, want no error", err)
+		}
+		equal(t, next.notes(), "load")
+	})
+}
+
 // A plugin that is loaded, and does not work, says why.
 func TestTrouble(t *testing.T) {
 	w := newWorld(t)
 	w.Load(t.Context(), false, &troubled{*of(plugin.Skill, "sad")}) //nolint:govet // not used yet
 	if got := w.status("sad"); got.Status != plugin.Loaded || got.Error != "its process has ended" {
 		t.Errorf("it is %+v, want it loaded, with its trouble", got)
+	}
+	w.Stale("sad", errors.New("no such file"))
+	if got := w.status("sad").Error; !strings.HasPrefix(got, "its process has ended; ") || !strings.Contains(got, "not loaded: no such file") || strings.Contains(got, "goes on") {
+		t.Errorf("with changed files, its error is %q, want both, and not that it goes on", got)
+	}
+	if got := w.Doctor(t.Context(), time.Second); len(got) != 1 || got[0].Status != plugin.Degraded || !strings.Contains(fmt.Sprint(got), "no such file") {
+		t.Errorf("Doctor() = %+v, want it degraded, because of its files", got)
 	}
 }
 

@@ -24,10 +24,8 @@ func (r *Registry) Snapshot() []Status {
 	for _, l := range r.order {
 		s := Status{Name: l.manifest.Name, Version: l.manifest.Version, Category: l.manifest.Category, Status: l.status, Bundled: l.bundled, Error: l.failure, ConfigSchema: l.manifest.ConfigSchema}
 		s.Enabled = l.ctx == nil || l.ctx.enabled()
-		if t, ok := l.plugin.(Troubled); ok && l.status == Loaded && s.Error == "" {
-			if err := t.Trouble(); err != nil {
-				s.Error = r.cfg.Secrets.ConcealString(firstLine(err))
-			}
+		if l.status == Loaded {
+			s.Error = r.trouble(l)
 		}
 		s.Guards = r.Guards(l.manifest.Name)
 		if s.ConfigSchema == nil {
@@ -36,4 +34,21 @@ func (r *Registry) Snapshot() []Status {
 		out = append(out, s)
 	}
 	return out
+}
+
+// trouble says what is wrong with a loaded plugin, "" for nothing; mu is held.
+func (r *Registry) trouble(l *loaded) string {
+	why := ""
+	if t, ok := l.plugin.(Troubled); ok {
+		if err := t.Trouble(); err != nil {
+			why = r.cfg.Secrets.ConcealString(firstLine(err))
+		}
+	}
+	switch {
+	case l.stale == "":
+		return why
+	case why == "":
+		return "its files have changed, and what was loaded before goes on: " + l.stale + "; to end that first: yaya plugin reload " + l.manifest.Name
+	}
+	return why + "; its changed files were not loaded: " + l.stale
 }

@@ -337,6 +337,13 @@ func TestWatch(t *testing.T) {
 	if w.Changed() {
 		t.Error("Changed() = true without a change")
 	}
+	// A link, such as npm makes them, hides no change, although an installed plugin may have none.
+	if err := os.Symlink("bin", filepath.Join(from, "link")); err != nil {
+		t.Fatal(err)
+	}
+	if w.Changed() || !w.Changed() {
+		t.Error("Changed() does not report a link once it rests")
+	}
 	for name, text := range map[string]string{"bin": "longer", "new.py": "x"} {
 		if err := os.WriteFile(filepath.Join(from, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)

@@ -2,8 +2,12 @@ package installed
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
+	"slices"
 	"strings"
+
+	"github.com/yaya-ai/yaya/plugins/fetch"
 )
 
 // Watch notices changes of a folder's files. It is for one goroutine.
@@ -32,23 +36,33 @@ func (w *Watch) Changed() bool {
 	return true
 }
 
-// stamps has the name, size and time of each file.
+// stamps has the name, size, time and kind of everything in the folder but folders. A plugin that is
+// installed has no links and other special files; one that is edited may, such as those of npm.
 func (w *Watch) stamps() string {
 	root, err := os.OpenRoot(w.folder)
 	if err != nil {
 		return err.Error()
 	}
 	defer func() { _ = root.Close() }()
-	files, err := list(root, true)
-	if err != nil {
-		return err.Error()
-	}
 	var b strings.Builder
-	for _, f := range files {
-		if f.mode.IsDir() {
-			continue
+	seen := 0
+	_ = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+		if seen++; seen > fetch.MaxEntries {
+			return fs.SkipAll
 		}
-		fmt.Fprintf(&b, "%s %d %d %v\n", f.name, f.size, f.time.UnixNano(), f.mode)
-	}
+		var info fs.FileInfo
+		if err == nil && !d.IsDir() {
+			info, err = d.Info()
+		}
+		switch {
+		case err != nil: // it is one of the stamps
+			fmt.Fprintf(&b, "%s %v\n", name, err)
+		case d.IsDir() && slices.Contains(skipped, d.Name()):
+			return fs.SkipDir
+		case !d.IsDir():
+			fmt.Fprintf(&b, "%s %d %d %v\n", name, info.Size(), info.ModTime().UnixNano(), info.Mode())
+		}
+		return nil
+	})
 	return b.String()
 }

@@ -55,7 +55,12 @@ func (p *Plugin) consulted(ctx context.Context, q plugin.Question) (v tool.Verdi
 	if q.Point == plugin.GuardTool {
 		params.Call = p.guarded(q)
 	}
-	raw, err := cn.call(ctx, MethodGuard, params, nil)
+	var began int64
+	defer func() { cn.ended(began) }() // a process that is replaced answers first
+	raw, err := cn.call(ctx, MethodGuard, params, func(id int64) {
+		began = id
+		cn.begin(id, nil)
+	})
 	if failed, ok := errors.AsType[*jsonrpc.Error](err); ok {
 		return v, fmt.Errorf("it answered: %w", failed)
 	}

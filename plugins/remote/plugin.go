@@ -89,17 +89,20 @@ func (p *Plugin) Manifest() plugin.Manifest { return p.cfg.Description.Manifest(
 func (p *Plugin) Subscriptions() []string { return slices.Clone(p.cfg.Description.Subscriptions) }
 
 // Prepare implements [plugin.Preparer]: it starts the process.
-func (p *Plugin) Prepare(ctx context.Context, c plugin.Context) error {
+func (p *Plugin) Prepare(ctx context.Context, c plugin.Context) (tools []string, err error) {
 	p.reset(c)
 	cn, told, err := p.start(ctx, c)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err != nil {
 		p.c, p.ready = nil, nil
-		return err
+		return nil, err
 	}
 	p.ready, p.tools = cn, told.Tools
-	return nil
+	for _, t := range told.Tools {
+		tools = append(tools, t.Name)
+	}
+	return tools, nil
 }
 
 // reset makes a plugin one that is being loaded.
@@ -119,7 +122,7 @@ func (p *Plugin) OnLoad(ctx context.Context, c plugin.Context) error {
 		if cn != nil {
 			cn.finish(ctx)
 		}
-		if err := p.Prepare(ctx, c); err != nil {
+		if _, err := p.Prepare(ctx, c); err != nil {
 			return err
 		}
 	}
@@ -337,6 +340,13 @@ func (p *Plugin) Close(ctx context.Context) error {
 	defer stop()
 	p.retired.Wait()
 	return nil
+}
+
+// Leaving reports whether a process of it goes on with calls, although it is no longer loaded.
+func (p *Plugin) Leaving() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.leaving) > 0
 }
 
 // Idle reports whether a plugin is not loaded, and no process of it runs.
