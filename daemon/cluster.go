@@ -61,17 +61,16 @@ func (c *controlPlane) openCluster(ctx context.Context, data *os.Root, n nodes.N
 	if cl.news, err = jetstream.NewFanout(cl.conn, "yaya_news", log); err != nil {
 		return err
 	}
-	cl.way = tunnel.New(cl.conn, "yaya_tunnel", n.Name)
+	if cl.way, err = tunnel.New(cl.conn, "yaya_tunnel", n.Name); err != nil {
+		return err
+	}
 	cl.forward, err = forward.New(cl.nodes, cl.way, log)
 	return err
 }
 
 // serve serves the requests that other nodes pass on, until the returned function is called.
-func (c *cluster) serve(ctx context.Context, devices *auth.Authority, h http.Handler, log zerolog.Logger) (stop func(), err error) {
-	l, err := c.way.Listen()
-	if err != nil {
-		return nil, err
-	}
+func (c *cluster) serve(ctx context.Context, devices *auth.Authority, h http.Handler, log zerolog.Logger) (stop func()) {
+	l := c.way.Listen()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var job sync.WaitGroup
 	job.Go(func() {
@@ -79,7 +78,7 @@ func (c *cluster) serve(ctx context.Context, devices *auth.Authority, h http.Han
 			log.Error().Err(err).Msg("this node no longer serves what others pass on")
 		}
 	})
-	return func() { cancel(); job.Wait() }, nil
+	return func() { cancel(); job.Wait() }
 }
 
 // taken returns an error if another node that answers has a session.

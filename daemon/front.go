@@ -104,11 +104,7 @@ func openFront(ctx context.Context, b *bridge, in *entrance, named []string, wit
 		passed.Handle("GET "+admin.NodeAudience, forward.ForNodes(f.api.ForNodes))
 		passed.Handle("GET "+sessions.NodePath, forward.ForNodes(f.chats.ForNodes))
 		passed.Handle("GET "+sessions.NodePath+"/{id}", forward.ForNodes(f.chats.ForNodes))
-		stop, err := n.serve(ctx, st.controlPlane.devices, passed, at.log)
-		if err != nil {
-			return nil, err
-		}
-		f.ends.add(stop)
+		f.ends.add(n.serve(ctx, st.controlPlane.devices, passed, at.log))
 	}
 	return f, nil
 }

@@ -36,13 +36,13 @@ type Tunnel struct {
 	nc     *nats.Conn
 	prefix string
 	node   string
-	run    string // of this process
+	run    string             // of this process
+	sub    *nats.Subscription // at the door
 	stop   context.CancelFunc
 	job    sync.WaitGroup
 
 	mu     sync.Mutex
-	sub    *nats.Subscription // at the door
-	l      *listener          // nil if nobody takes connections
+	l      *listener // nil if nobody takes connections
 	conns  map[*Conn]peer
 	closed bool
 }
@@ -50,25 +50,26 @@ type Tunnel struct {
 // peer is the process at the other end of a connection.
 type peer struct{ node, run string }
 
-// New returns what makes the connections of a node until Close. The subjects begin with a prefix.
-func New(nc *nats.Conn, prefix, node string) *Tunnel {
+// New returns what makes the connections of a node until Close, and has others know that the node is
+// there. The subjects begin with a prefix. If several processes are the same node, each is asked now
+// and then.
+func New(nc *nats.Conn, prefix, node string) (_ *Tunnel, err error) {
 	t := &Tunnel{nc: nc, prefix: prefix, node: node, run: uuid.NewString(), conns: map[*Conn]peer{}}
+	if t.sub, err = nc.QueueSubscribe(t.door(node), "node", t.asked); err != nil {
+		return nil, err
+	}
 	ctx, stop := context.WithCancel(context.Background())
 	t.stop = stop
 	t.job.Go(func() { t.watch(ctx) })
-	return t
+	return t, nil
 }
 
-// Listen takes connections from now on, once. If several processes are the same node, each gets some.
-func (t *Tunnel) Listen() (net.Listener, error) {
+// Listen takes connections from now on, once.
+func (t *Tunnel) Listen() net.Listener {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	sub, err := t.nc.QueueSubscribe(t.door(t.node), "node", t.asked)
-	if err != nil {
-		return nil, err
-	}
-	t.sub, t.l = sub, &listener{t: t, new: make(chan *Conn, maxConns), over: make(chan struct{})}
-	return t.l, nil
+	t.l = &listener{t: t, new: make(chan *Conn, maxConns), over: make(chan struct{})}
+	return t.l
 }
 
 // door is the subject at which a node is asked.
@@ -175,7 +176,7 @@ func (t *Tunnel) offer(c *Conn) bool {
 // Close ends all connections.
 func (t *Tunnel) Close() error {
 	t.mu.Lock()
-	first, l, sub := !t.closed, t.l, t.sub
+	first, l := !t.closed, t.l
 	t.closed = true
 	t.mu.Unlock()
 	if !first {
@@ -187,10 +188,7 @@ func (t *Tunnel) Close() error {
 		_ = l.Close()
 	}
 	t.fail(net.ErrClosed, func(peer) bool { return true })
-	if sub == nil {
-		return nil
-	}
-	if err := sub.Unsubscribe(); !errors.Is(err, nats.ErrConnectionClosed) {
+	if err := t.sub.Unsubscribe(); !errors.Is(err, nats.ErrConnectionClosed) {
 		return err
 	}
 	return nil

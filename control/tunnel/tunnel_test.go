@@ -61,20 +61,19 @@ func (r *rig) open(node string) (*end, *nats.Conn) {
 		r.t.Fatal(err)
 	}
 	r.t.Cleanup(conn.Close)
-	n := New(conn, "yaya_tunnel", node)
+	n, err := New(conn, "yaya_tunnel", node)
+	if err != nil {
+		r.t.Fatal(err)
+	}
 	r.t.Cleanup(func() {
 		if err := n.Close(); err != nil {
 			r.t.Errorf("Close of node %s = %v, want no error", node, err)
 		}
 	})
-	l, err := n.Listen()
-	if err == nil {
-		err = conn.Flush() // the server knows now that somebody listens
-	}
-	if err != nil {
+	if err := conn.Flush(); err != nil { // the server knows now that somebody listens
 		r.t.Fatal(err)
 	}
-	return &end{n, l}, conn
+	return &end{n, n.Listen()}, conn
 }
 
 // pair makes a connection, and returns both ends.

@@ -94,7 +94,7 @@ func New(members Members, dialer Dialer, log zerolog.Logger) (*Forwarder, error)
 	}
 	f.tls.NextProtos = []string{"http/1.1"} // which can be upgraded, and costs less
 	f.proxy = &httputil.ReverseProxy{
-		Rewrite: rewrite, FlushInterval: -1, ErrorHandler: f.failed, ErrorLog: stdlog.New(io.Discard, "", 0), // failed has logged it, or the client has gone
+		Rewrite: rewrite, FlushInterval: -1, BufferPool: new(buffers), ErrorHandler: f.failed, ErrorLog: stdlog.New(io.Discard, "", 0), // failed has logged it, or the client has gone
 		Transport: &http.Transport{DialTLSContext: f.dial, MaxIdleConnsPerHost: maxIdle, IdleConnTimeout: idleTime, DisableCompression: true, MaxResponseHeaderBytes: maxHeader},
 	}
 	return f, nil
@@ -115,6 +115,22 @@ func (f *Forwarder) To(node string) http.Handler {
 		f.proxy.ServeHTTP(w, r.WithContext(ctx))
 	})
 }
+
+// buffers are those that bodies are passed on with.
+type buffers struct{ pool sync.Pool }
+
+const bufferSize = 32 << 10
+
+// Get implements [httputil.BufferPool].
+func (b *buffers) Get() []byte {
+	if p, ok := b.pool.Get().(*[bufferSize]byte); ok {
+		return p[:]
+	}
+	return make([]byte, bufferSize)
+}
+
+// Put implements [httputil.BufferPool].
+func (b *buffers) Put(p []byte) { b.pool.Put((*[bufferSize]byte)(p)) }
 
 type nodeKey struct{}
 

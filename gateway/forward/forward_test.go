@@ -84,7 +84,7 @@ func (v *verifier) revoke() {
 
 // rig is the node north, which passes on to south.
 type rig struct {
-	t        *testing.T
+	t        testing.TB
 	nats     *server.Server
 	identity ed25519.PrivateKey
 	verifier verifier
@@ -94,7 +94,7 @@ type rig struct {
 	as       auth.Principal // who the client is
 }
 
-func newRig(t *testing.T) *rig {
+func newRig(t testing.TB) *rig {
 	t.Helper()
 	r := &rig{t: t, as: auth.LocalOwner}
 	var err error
@@ -131,9 +131,12 @@ func (r *rig) node(name string, identity ed25519.PrivateKey) (*forward.Forwarder
 		r.t.Fatal(err)
 	}
 	r.t.Cleanup(conn.Close)
-	way := tunnel.New(conn, "yaya_tunnel", name)
+	way, err := tunnel.New(conn, "yaya_tunnel", name)
+	if err != nil {
+		r.t.Fatal(err)
+	}
 	r.t.Cleanup(func() { _ = way.Close() })
-	f, err := forward.New(members{name, identity}, way, zerolog.Nop())
+	f, err := forward.New(members{name, identity}, way, zerolog.New(zerolog.NewTestWriter(r.t)))
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -145,11 +148,8 @@ func (r *rig) node(name string, identity ed25519.PrivateKey) (*forward.Forwarder
 func (r *rig) serve(identity ed25519.PrivateKey, h http.HandlerFunc) (stop func()) {
 	r.t.Helper()
 	f, way, conn := r.node("south", identity)
-	l, err := way.Listen()
-	if err == nil {
-		err = conn.Flush()
-	}
-	if err != nil {
+	l := way.Listen()
+	if err := conn.Flush(); err != nil {
 		r.t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
