@@ -88,7 +88,7 @@ func openControlPlane(ctx context.Context, at *place) (_ *controlPlane, err erro
 		o.Seal = &local.SealOptions{Keys: keys}
 	} else {
 		c.cluster = new(cluster)
-		c.cluster.nodes = nodes.New(nodes.Config{Node: *node, Identity: c.devices.Identity(), Lost: func(err error) { c.lost <- err }, Leave: c.cluster.leave})
+		c.cluster.nodes = nodes.New(nodes.Config{Node: *node, Kernel: c.kernel, Identity: c.devices.Identity(), Lost: func(err error) { c.lost <- err }, Leave: c.cluster.leave})
 		o.Replica, o.Projections = true, append(o.Projections, c.cluster.nodes)
 	}
 	if c.files, err = local.Open(journal.Timed(journal.Root(data), at.metrics.Synced("control")), o); err != nil {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/yaya-ai/yaya/gateway/admin"
 	"github.com/yaya-ai/yaya/gateway/plane"
 	"github.com/yaya-ai/yaya/internal/openfiles"
 	"github.com/yaya-ai/yaya/kernel/plugin"
@@ -104,7 +105,7 @@ func join(ctx context.Context, f *front) error {
 	}
 	return controlPlane.plane.Start(ctx, plane.Running{
 		Log: controlPlane.log.Log, Server: f.sockets, Bus: k.Bus, Sessions: k.Sessions, Loop: k.Loop, Mix: c.mix, Memories: c.memory.Count,
-		Nodes: controlPlane.between(), Exports: c.exports, Invoke: c.invoke, Begin: c.begin,
+		Nodes: controlPlane.between(), Changed: func() { f.bridge.changes.tell(admin.PartAgents) }, Exports: c.exports, Invoke: c.invoke, Begin: c.begin,
 	})
 }
 

@@ -219,7 +219,7 @@ func TestCluster(t *testing.T) {
 	watch := client.Start(client.Options{Credentials: tablet})
 	defer watch.Close()
 	for i, b := range all {
-		eventually.True(t, "every node knows that the tablet is connected to one of them, and that all kernels are", func() bool {
+		eventually.True(t, "every node knows that the tablet is connected to west, and that all kernels are", func() bool {
 			c := b.cluster()
 			there := 0
 			for _, k := range c.Kernels {
@@ -227,7 +227,13 @@ func TestCluster(t *testing.T) {
 					there++
 				}
 			}
-			return slices.Equal(c.Present, []string{"tablet"}) && there == 3
+			at := ""
+			for _, m := range c.Members {
+				if m.Kernel != "" && len(m.Devices) > 0 {
+					at += m.Name + strings.Join(m.Devices, " ")
+				}
+			}
+			return slices.Equal(c.Present, []string{"tablet"}) && there == 3 && at == "westtablet"
 		})
 		if i == 0 {
 			continue
@@ -309,6 +315,10 @@ func TestClusterWithoutQuorum(t *testing.T) {
 	n.stop(2)
 	eventually.True(t, "a node says that no change can be made", func() bool {
 		return strings.Contains(north.must("cluster", "status"), "no change can be made")
+	})
+	eventually.True(t, "a node says since when no change can be made, and that it is behind", func() bool {
+		c := north.cluster()
+		return !c.Since.IsZero() && c.Behind != nil && *c.Behind > 0
 	})
 	if out, err := north.run("device", "invite"); err == nil || !strings.Contains(out, "cannot be written") {
 		t.Errorf("a code was made without a quorum: %v\n%s", err, out)

@@ -56,7 +56,8 @@ type (
 		Route  string `json:"route,omitempty"`
 	}
 	started struct {
-		Run string `json:"run"`
+		Run    string `json:"run"`
+		Kernel string `json:"kernel,omitempty"`
 	}
 )
 
@@ -70,6 +71,7 @@ type Member struct {
 	Name    string    `json:"name"`
 	Joined  time.Time `json:"joined_at"`
 	Started time.Time `json:"started_at,omitzero"` // for the last time
+	Kernel  string    `json:"kernel_id,omitempty" doc:"its kernel; missing until it has started with a version that says so"`
 	Route   string    `json:"route,omitempty" doc:"where the other nodes reach its server; missing if the team's NATS servers keep the log"`
 	run     string
 }
@@ -77,6 +79,7 @@ type Member struct {
 // Config assembles [Nodes].
 type Config struct {
 	Node     Node
+	Kernel   string             // id of this node's kernel, for the other nodes
 	Identity ed25519.PrivateKey // of the cluster
 	Now      func() time.Time   // default time.Now
 	// Lost is called once, when this node may no longer be one: it was removed, or another
@@ -137,7 +140,7 @@ func (n *Nodes) Apply(e control.Entry) error {
 			return err
 		}
 		if m := n.members[e.Target]; m != nil {
-			m.Started, m.run = e.Time, p.Run
+			m.Started, m.run, m.Kernel = e.Time, p.Run, p.Kernel
 		}
 	case evRemoved:
 		delete(n.members, e.Target)
@@ -192,7 +195,7 @@ func (n *Nodes) Start(ctx context.Context, log control.Log) error {
 	n.mu.Lock()
 	n.log = log
 	n.mu.Unlock()
-	_, err := log.Append(ctx, control.Change{Event: evStarted, Actor: n.cfg.Node.Name, Target: n.cfg.Node.Name, Payload: started{n.run}}, func() error {
+	_, err := log.Append(ctx, control.Change{Event: evStarted, Actor: n.cfg.Node.Name, Target: n.cfg.Node.Name, Payload: started{n.run, n.cfg.Kernel}}, func() error {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		return n.still()

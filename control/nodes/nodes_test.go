@@ -49,7 +49,7 @@ func newWorldOf(t *testing.T, them ...nodes.Node) *world {
 	for _, node := range them {
 		lost := make(chan error, 1)
 		n := nodes.New(nodes.Config{
-			Node: node, Identity: w.identity,
+			Node: node, Kernel: "kernel-of-" + node.Name, Identity: w.identity,
 			Now: func() time.Time { return w.now }, Lost: func(err error) { lost <- err },
 			Leave: func(_ context.Context, node string) error {
 				if w.leave == nil {
@@ -119,6 +119,8 @@ func TestJoin(t *testing.T) {
 	}
 	if m := w.nodes[1].Members(); len(m) != 2 || m[0].Name != "north" || m[1].Name != "south" || m[0].Started.IsZero() || !m[1].Started.IsZero() {
 		t.Errorf("the members are %+v, want north, which has started, and south", m)
+	} else if m[0].Kernel != "kernel-of-north" || m[1].Kernel != "" {
+		t.Errorf("the kernels of north and south are %q and %q, want that of north: south has not started", m[0].Kernel, m[1].Kernel)
 	}
 	if _, err := w.join(t.Context(), i, "west"); !errors.Is(err, nodes.ErrRefused) {
 		t.Errorf("the invitation a second time: %v, want ErrRefused", err)

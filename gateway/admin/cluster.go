@@ -19,9 +19,17 @@ type Cluster struct {
 	Agents  []agents.Agent     `json:"agents"`
 	Kernels []plane.KernelInfo `json:"kernels"`
 	Status  plane.Status       `json:"status"`
+	Behind  *int64             `json:"behind_ms,omitempty" doc:"for how long other nodes may have made changes that this one does not know of; missing if it has never heard of them"`
+	Since   time.Time          `json:"quorum_since,omitzero" doc:"since when changes can be made, or cannot; missing if that has not changed since this yaya started"`
 	Present []string           `json:"present" doc:"the devices that are connected"`
 	Node    string             `json:"node,omitempty" doc:"this node's name; missing if this yaya is alone"`
-	Members []nodes.Member     `json:"members,omitempty"`
+	Members []Member           `json:"members,omitempty"`
+}
+
+// Member is a node of the cluster.
+type Member struct {
+	nodes.Member
+	Devices []string `json:"devices,omitempty" doc:"that are connected to it"`
 }
 
 // JoinInvitation makes one yaya a node.
@@ -62,7 +70,14 @@ func (a *API) clusterRoutes() {
 		all, _ := a.cfg.Plane.Agents()
 		out := &struct{ Body Cluster }{Cluster{Agents: all, Kernels: a.cfg.Plane.Kernels(), Status: a.cfg.Plane.Status(), Present: a.cfg.Plane.Present()}}
 		if n := a.cfg.Nodes; n != nil {
-			out.Body.Node, out.Body.Members = n.Name(), n.Members()
+			out.Body.Node, out.Body.Since = n.Name(), a.cfg.Plane.QuorumSince()
+			if behind, ok := a.cfg.Plane.Behind(); ok {
+				out.Body.Behind = new(behind.Milliseconds())
+			}
+			at := a.cfg.Plane.PresentAt()
+			for _, m := range n.Members() {
+				out.Body.Members = append(out.Body.Members, Member{m, at[m.Kernel]})
+			}
 		}
 		return out, nil
 	})

@@ -134,7 +134,7 @@ func partsOf(name string) []string {
 		return []string{PartDevices}
 	case strings.HasPrefix(name, "tools_"), strings.HasPrefix(name, "server_"):
 		return []string{PartQuarantine, PartServers, PartTools}
-	case strings.HasPrefix(name, "agent_"), strings.HasPrefix(name, "kernel_"), strings.HasPrefix(name, "leader_"):
+	case strings.HasPrefix(name, "agent_"), strings.HasPrefix(name, "kernel_"), strings.HasPrefix(name, "leader_"), strings.HasPrefix(name, "node_"):
 		return []string{PartAgents}
 	}
 	return nil

@@ -131,11 +131,14 @@ func (p *Plane) heard(id string, b agents.Heartbeat, now time.Time) {
 	p.mu.Unlock()
 	if back {
 		p.bridge(id, "bridge_connected", now)
+	} else if p.run.Nodes != nil {
+		p.changed()
 	}
 	p.run.Server.Publish(kernelTopic+id, wire.Event{Name: "heartbeat", Payload: b, Soon: true})
 }
 
 func (p *Plane) bridge(id, name string, now time.Time) {
+	p.changed()
 	p.run.Server.Publish(kernelTopic+id, wire.Event{Name: name, Payload: agents.BridgeChange{Type: name, KernelID: id, Time: control.Stamp(now)}})
 }
 

@@ -88,9 +88,11 @@ func (p *Plane) hearNode(event string, n news, now time.Time) {
 		if slices.Contains(p.Present(), n.Device) != was {
 			p.showPresence(n.Device, n.There)
 		}
+		p.changed()
 	case evStatus:
 		if p.fromThere(n.Kernel) {
 			_, _ = p.tryUpdate(n.Kernel, n.Agent, n.Status, n.Patch, false) // the agent may have gone meanwhile
+			p.changed()
 		}
 	case evLeaves:
 		p.mu.Lock()
@@ -145,6 +147,23 @@ func (p *Plane) presentElsewhere() (out []string) {
 		if k := p.kernels[node]; k != nil && k.there { // else it has gone without a word
 			out = slices.AppendSeq(out, maps.Keys(devices))
 		}
+	}
+	return out
+}
+
+// PresentAt returns the devices that are connected to each node, in order, by the kernels of the
+// nodes.
+func (p *Plane) PresentAt() map[string][]string {
+	out := map[string][]string{}
+	p.mu.Lock()
+	for node, devices := range p.elsewhere {
+		if k := p.kernels[node]; k != nil && k.there { // else it has gone without a word
+			out[node] = slices.Sorted(maps.Keys(devices))
+		}
+	}
+	p.mu.Unlock()
+	if p.run.Server != nil {
+		out[p.cfg.KernelID] = slices.Sorted(slices.Values(p.run.Server.Present()))
 	}
 	return out
 }

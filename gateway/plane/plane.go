@@ -58,6 +58,9 @@ type Running struct {
 	Loop     *loop.Loop
 	// Nodes carries news between the nodes of a cluster; nil if this yaya is alone.
 	Nodes control.Fanout
+	// Changed is told when kernels, agents of other nodes, the devices that are connected to them, or
+	// the state of the log may have changed; nil for nobody. It must not block.
+	Changed func()
 	// Mix holds the weights by which this kernel's tools and skills are measured.
 	Mix *measure.Mix
 	// Memories counts what this kernel remembers.
@@ -97,7 +100,8 @@ type Plane struct {
 	rates    map[string]*rate
 	started  bool
 	quorum   bool
-	leader   string // that was told last; "" for none
+	since    time.Time // of the last change of quorum; zero without one in this process
+	leader   string    // that was told last; "" for none
 	promoted map[string]bool
 	asked    int // kernels to do a skill, so far: the next one has to
 	places   int // attachments of kernels so far

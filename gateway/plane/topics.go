@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"io/fs"
+	"math"
 	"time"
 
 	"github.com/yaya-ai/yaya/auth"
@@ -176,6 +177,28 @@ func (p *Plane) Status() Status {
 	return out
 }
 
+// Behind returns for how long other nodes may have made changes that this one does not know of.
+// It is false if this process has never heard of the others.
+func (p *Plane) Behind() (time.Duration, bool) {
+	b := p.run.Log.State().Behind
+	return b, b != math.MaxInt64
+}
+
+// QuorumSince returns since when changes can be made, or cannot. It is zero if that has not
+// changed while this process ran.
+func (p *Plane) QuorumSince() time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.since
+}
+
+// changed says that what the plane shows may have changed; mu is not held.
+func (p *Plane) changed() {
+	if p.run.Changed != nil {
+		p.run.Changed()
+	}
+}
+
 // Join implements [wire.Topic].
 func (c consensus) Join(_ context.Context, cl wire.Client, _ string, _ *wire.Cursor) (wire.Joined, error) {
 	if err := auth.Allow(cl.Principal, auth.AgentsRead); err != nil {
@@ -193,10 +216,16 @@ func (p *Plane) watchQuorum(now time.Time) {
 	p.mu.Lock()
 	was, led := p.quorum, p.leader
 	p.quorum = s.Quorum
+	if was != s.Quorum {
+		p.since = now
+	}
 	if s.Leader != "" {
 		p.leader = s.Leader
 	}
 	p.mu.Unlock()
+	if was != s.Quorum || s.Leader != "" && led != s.Leader {
+		p.changed()
+	}
 	if led != "" && s.Leader != "" && led != s.Leader {
 		p.run.Server.Publish(consensusTopic, wire.Event{Name: evLeader, Payload: LeaderElected{Type: evLeader, Node: s.Leader, Term: s.Term, Time: control.Stamp(now)}})
 	}

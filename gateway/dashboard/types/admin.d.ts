@@ -1413,12 +1413,22 @@ export interface components {
         };
         Cluster: {
             agents: components["schemas"]["Agent"][] | null;
+            /**
+             * Format: int64
+             * @description for how long other nodes may have made changes that this one does not know of; missing if it has never heard of them
+             */
+            behind_ms?: number;
             kernels: components["schemas"]["KernelInfo"][] | null;
             members?: components["schemas"]["Member"][] | null;
             /** @description this node's name; missing if this yaya is alone */
             node?: string;
             /** @description the devices that are connected */
             present: string[] | null;
+            /**
+             * Format: date-time
+             * @description since when changes can be made, or cannot; missing if that has not changed since this yaya started
+             */
+            quorum_since?: string;
             status: components["schemas"]["Status"];
         };
         CreateTokenRequest: {
@@ -1648,8 +1658,12 @@ export interface components {
             failed: number;
         };
         Member: {
+            /** @description that are connected to it */
+            devices?: string[] | null;
             /** Format: date-time */
             joined_at: string;
+            /** @description its kernel; missing until it has started with a version that says so */
+            kernel_id?: string;
             name: string;
             /** @description where the other nodes reach its server; missing if the team's NATS servers keep the log */
             route?: string;
