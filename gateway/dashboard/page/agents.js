@@ -1,4 +1,4 @@
-// Agents, kernels, and the state of the cluster.
+// Agents and kernels.
 // @ts-check
 import { api, seg } from './api.js';
 import { href, may, useLoaded } from './state.js';
@@ -57,28 +57,6 @@ export default function Agents() {
             <td><${Name} text=${k.capabilities.join(', ') || '–'} max=${120} /></td>
             <td><${Time} at=${k.last_seen} /></td>
           </tr>`} />
-        <h2>Cluster</h2>
-        <dl>
-          <dt>State</dt>
-          <dd><${Badge} state=${d.status.state} /></dd>
-          <dt>Leader</dt>
-          <dd><code>${plain(d.status.leader)}</code>, term ${d.status.term}</dd>
-          <dt>Nodes</dt>
-          <dd>
-            ${d.status.node_count}
-            ${d.status.quorum ? '' : ', no quorum: changes are not possible'}
-          </dd>
-          <dt>Changes</dt>
-          <dd>${d.status.raft_log_index}</dd>
-          <dt>Connected devices</dt>
-          <dd>
-            ${d.present.length
-              ? d.present.map(
-                  (/** @type {string} */ p) => html`<code><${Name} text=${p} max=${40} /></code> `,
-                )
-              : 'none'}
-          </dd>
-        </dl>
       `}
     <//>
   <//>`;

@@ -2,6 +2,7 @@
 // @ts-check
 import { useEffect, useReducer, useRef, useState } from './vendor/hooks.js';
 import { api, seg } from './api.js';
+import { Absent } from './absent.js';
 import { around, grouped, Question } from './approvals.js';
 import { Composer } from './composer.js';
 import { Confirm } from './dialog.js';
@@ -41,6 +42,7 @@ export function Chat({ id }) {
   );
   const state = mine.length ? 'needs approval' : s?.running ? 'is working' : 'is idle';
   const title = info.data?.title || id;
+  if (s?.absent) return html`<${Absent} id=${id} title=${title} />`;
   /** @type {Shown[]} */
   const items = s
     ? [

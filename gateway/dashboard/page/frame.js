@@ -34,6 +34,7 @@ const VIEWS = [
   { at: 'plugins', title: 'Plugins', needs: 'config:read', load: () => import('./plugins.js') },
   { at: 'config', title: 'Configuration', needs: 'config:read', load: () => import('./config.js') },
   { at: 'agents', title: 'Agents', needs: 'agents:read', load: () => import('./agents.js') },
+  { at: 'cluster', title: 'Cluster', needs: 'agents:read', load: () => import('./cluster.js') },
   { at: 'audit', title: 'Audit', needs: 'audit:read', load: () => import('./audit.js') },
   { at: 'metrics', title: 'Metrics', needs: 'metrics:read', load: () => import('./metrics.js') },
   { at: 'start', title: 'Setup', needs: 'config:read', load: () => import('./start.js') },

@@ -26,6 +26,7 @@ export class Session {
     this.text = ''; // the text that is being streamed
     this.stream = '';
     this.problem = '';
+    this.absent = false; // this node does not have it
     this.ready = false;
     this.busy = false;
     this.frame = 0;
@@ -34,7 +35,8 @@ export class Session {
       joined: (r) => this.joined(r),
       event: (name, payload) => this.event(name, payload),
       refused: (reason) => {
-        this.problem = reason === 'unmatched topic' ? 'Session not found.' : reason;
+        this.absent = reason === 'unmatched topic';
+        this.problem = this.absent ? '' : reason;
         this.changed();
       },
     });
@@ -59,6 +61,7 @@ export class Session {
   /** @param {{cursor: Cursor, snapshot: Snapshot, resync?: unknown}} r */
   joined(r) {
     this.problem = '';
+    this.absent = false;
     this.running = Boolean(r.snapshot.turn_id);
     this.queue = r.snapshot.queue ?? [];
     this.text = this.stream = '';

@@ -52,5 +52,12 @@ export const ms = (n) =>
 /** A number with its noun. @param {number} n @param {string} one @param {string} many */
 export const count = (n, one, many) => `${n} ${n === 1 ? one : many}`;
 
+/** Names in a sentence: a, b and c. @param {string[]} names @returns {string} */
+export const listed = (names) =>
+  names
+    .map((n) => plain(n))
+    .join(', ')
+    .replace(/, ([^,]*)$/, ' and $1');
+
 /** The message of an error. @param {unknown} e */
 export const words = (e) => plain(e instanceof Error ? e.message : e);

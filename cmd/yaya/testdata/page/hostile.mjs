@@ -53,7 +53,7 @@ await run(async () => {
   await framing.close();
 
   // UI-01: what a server says of itself and of its tools.
-  for (const view of [['tools'], ['tools', 'evil__x'], ['servers'], ['servers', 'evil'], ['quarantine'], ['providers'], ['devices'], ['config'], ['agents'], ['audit'], ['']]) {
+  for (const view of [['tools'], ['tools', 'evil__x'], ['servers'], ['servers', 'evil'], ['quarantine'], ['providers'], ['devices'], ['config'], ['agents'], ['cluster'], ['audit'], ['']]) {
     await go(page, ...view);
     await page.locator('main h1').first().waitFor();
     await page.getByText('Loading …').first().waitFor({ state: 'detached' });

@@ -1,7 +1,7 @@
 // What the scenarios have in common: a real Chromium, and a page of which every script
 // error, every refused request and every request elsewhere is a failure.
 import assert from 'node:assert/strict';
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 
 export const env = JSON.parse(process.env.SCENARIO);
@@ -50,6 +50,15 @@ export const shot = async (page, name) => {
   if (!env.screens) return;
   mkdirSync(env.screens, { recursive: true });
   await page.screenshot({ path: `${env.screens}/${name}.png` });
+};
+
+// checked says what axe-core finds, and whether the page is wider than the screen.
+export const checked = async (page, what) => {
+  if (!(await page.evaluate(() => Boolean(window.axe)))) await page.evaluate(readFileSync(axe, 'utf8')); // by the debugger
+  const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }));
+  assert.deepEqual(violations.map((v) => `${what}: ${v.id}: ${v.nodes[0].html.slice(0, 160)}`), []);
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+  assert.equal(wide, 0, `${what} is ${wide}px wider than the screen`);
 };
 
 export const go = (page, ...to) => page.evaluate((h) => void (location.hash = h), '#/' + to.map(encodeURIComponent).join('/'));

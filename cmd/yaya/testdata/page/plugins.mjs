@@ -1,15 +1,6 @@
 // Plugins with their permissions, health and source, hooks and skills: a guard that does not work
 // is seen at once, and a reload starts it again.
-import { readFileSync } from 'node:fs';
-import { act, assert, axe, env, go, heading, open, run, shot } from './lib.mjs';
-
-const checked = async (page, what) => {
-  if (!(await page.evaluate(() => Boolean(window.axe)))) await page.evaluate(readFileSync(axe, 'utf8')); // by the debugger
-  const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }));
-  assert.deepEqual(violations.map((v) => `${what}: ${v.id}: ${v.nodes[0].html.slice(0, 160)}`), []);
-  const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
-  assert.equal(wide, 0, `${what} is ${wide}px wider than the screen`);
-};
+import { act, assert, checked, env, go, heading, open, run, shot } from './lib.mjs';
 
 const EVIL = '<img src=x onerror="document.title=1">\u202egnp.exe';
 const HOSTILE = {

@@ -1,0 +1,40 @@
+// A session that this node does not have: another node of the cluster may.
+// @ts-check
+import { seg } from './api.js';
+import { href, may, useLoaded } from './state.js';
+import { listed } from './text.js';
+import { html, Name, View } from './ui.js';
+
+/** @param {{id: string, title: string}} p */
+export function Absent({ id, title }) {
+  const root = id.split('::agent::')[0] ?? id;
+  const info = useLoaded(`/v1/sessions/${seg(root)}`, ['sessions', 'agents']);
+  const all = useLoaded('/v1/sessions?limit=1000', ['sessions', 'agents']);
+  const node = all.data?.sessions.find((s) => s.id === root)?.node;
+  const missing = all.data?.missing_nodes ?? [];
+  const known = (all.data || all.error) && (info.data || info.error);
+  return html`<${View} title=${title}>
+    ${!known && html`<p class="muted" role="status">Loading …</p>`}
+    ${known &&
+    node &&
+    html`
+      <p class="notice" role="status">
+        This session is on the node <b><${Name} text=${node} max=${63} /></b>
+        , and only that node shows its conversation.
+      </p>
+      <p>
+        Open the page of that node to read it and to answer. Programs can use it through any node,
+        over <code>/v1</code>.
+      </p>
+    `}
+    ${known && !node && html`<p class="problem" role="alert">Session not found.</p>`}
+    ${known &&
+    !node &&
+    missing.length > 0 &&
+    html`<p>It may be on ${listed(missing)}, which cannot be reached from here.</p>`}
+    <p>
+      <a href=${href('chat')}>All sessions</a>
+      ${may('agents:read') && node && html` · <a href=${href('cluster')}>Cluster</a>`}
+    </p>
+  <//>`;
+}
