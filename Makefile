@@ -1,6 +1,7 @@
 # Every target sets up what it needs. `make run` and `make test` are all a fresh
 # machine with Go needs (and npm, for the MCP peers of the tests).
 GOLANGCI_VERSION := v2.15.0
+HELM_VERSION     := v3.19.5
 # A count, not a time: now and then go test -fuzz reports the end of its time as
 # a failure ("context deadline exceeded").
 FUZZTIME ?= 400000x
@@ -21,7 +22,7 @@ NODE     := $(CURDIR)/$(PEERS)/node_modules/.bin/node
 PRETTIER := $(CURDIR)/$(PEERS)/node_modules/prettier/bin/prettier.cjs
 export GOFLAGS += -buildvcs=false
 
-.PHONY: help ids figures run build install test setup downloads unit race scale lint fuzz bench data soak cluster-bench fmt fmt-check vet peers chromium bwrap systemd types screens clean bench-peers slow-path
+.PHONY: help ids figures run build install test setup downloads unit race scale lint fuzz bench data soak cluster-bench deploy-check fmt fmt-check vet peers chromium bwrap systemd types screens clean bench-peers slow-path
 
 run: build ## build and start the gateway with its defaults
 	bin/yaya serve
@@ -210,6 +211,14 @@ cluster-bench: ## have nodes and servers of clusters fail under load, and check 
 	go build -overlay $(CLOCK)/overlay.json -o $(CLOCK)/clusterbench ./internal/clusterbench
 	go build -overlay $(CLOCK)/overlay.json -tags $(TAGS) -o $(CLOCK)/yaya ./cmd/yaya
 	$(CLOCK)/clusterbench -yaya $(CLOCK)/yaya $(CLUSTERBENCH)
+
+# Not part of make test: it compiles Helm, which takes minutes the first time. A helm that
+# was built in this way takes itself to be for an old Kubernetes.
+CHART := deploy/helm/yaya
+HELM  := go run helm.sh/helm/v3/cmd/helm@$(HELM_VERSION)
+deploy-check: ## lint and render the Helm chart; downloads Helm
+	$(HELM) lint --strict --kube-version 1.31.0 $(CHART) -f $(CHART)/testdata/values.yaml
+	$(HELM) template gate $(CHART) --kube-version 1.31.0 -f $(CHART)/testdata/values.yaml >/dev/null
 
 clean: ## remove everything that make built and downloaded here
 	rm -rf bin .cache $(PEERS)/node_modules $(PYPEERS)/.venv
