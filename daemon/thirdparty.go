@@ -197,8 +197,8 @@ func switchedOn(settings *config.Store, name string) bool {
 	return !ok || string(v) != "false"
 }
 
-// replace loads a plugin in the place of the one of its name, in one of the ways of
-// [plugin.Registry].
+// replace loads a plugin in the place of the one of its name, in one of the ways that the kernel
+// knows.
 func (t *thirdParty) replace(ctx context.Context, e installed.Entry, way func(context.Context, plugin.Plugin) error) error {
 	p, err := t.plugin(e)
 	if err != nil {
