@@ -152,8 +152,11 @@ func (r *round) found(ctx context.Context, bin string) error {
 		}
 	}
 	status, raw, err := north.ask(ctx, http.MethodPost, "/api/tokens", "", map[string]any{"name": "load"})
-	if err != nil || status != http.StatusCreated {
-		return fmt.Errorf("a token: %d %s %w", status, raw, err)
+	if err != nil {
+		return err
+	}
+	if status != http.StatusCreated {
+		return fmt.Errorf("POST /api/tokens: %d %s", status, raw)
 	}
 	var made struct{ Token string }
 	if err := json.Unmarshal(raw, &made); err != nil {
