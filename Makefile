@@ -4,8 +4,8 @@ GOLANGCI_VERSION := v2.15.0
 HELM_VERSION     := v3.19.5
 # A count, not a time: now and then go test -fuzz reports the end of its time as
 # a failure ("context deadline exceeded").
-FUZZTIME ?= 400000x
-FUZZTIME_SLOW ?= 60000x
+FUZZTIME ?= 300000x
+FUZZTIME_SLOW ?= 45000x
 COMMIT   := $(shell git describe --tags --always --dirty 2>/dev/null)
 LDFLAGS  := -s -w -X github.com/yaya-ai/yaya/daemon.described=$(COMMIT)
 # gRPC, which comes with the OTLP exporter, has pages of its own for debugging, whose
