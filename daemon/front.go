@@ -94,19 +94,25 @@ func openFront(ctx context.Context, b *bridge, in *entrance, named []string, wit
 	}
 	f.gauges()
 	if n := st.cluster(); n != nil {
-		passed := http.NewServeMux()
-		passed.Handle("/mcp", b.down)
-		passed.Handle("/mcp/{profile}", b.down)
-		passed.Handle("/v1/", f.chats.API)
-		passed.Handle("POST /api/approvals/{id}", f.api.API)
-		passed.Handle("GET "+admin.NodeApprovals, forward.ForNodes(f.api.ForNodes))
-		passed.Handle("GET "+admin.NodeApprovals+"/{id}", forward.ForNodes(f.api.ForNodes))
-		passed.Handle("GET "+admin.NodeAudience, forward.ForNodes(f.api.ForNodes))
-		passed.Handle("GET "+sessions.NodePath, forward.ForNodes(f.chats.ForNodes))
-		passed.Handle("GET "+sessions.NodePath+"/{id}", forward.ForNodes(f.chats.ForNodes))
-		f.ends.add(n.serve(ctx, st.controlPlane.devices, passed, at.log))
+		f.ends.add(n.serve(ctx, st.controlPlane.devices, f.passedOn(), at.log))
 	}
 	return f, nil
+}
+
+// passedOn serves the requests that other nodes pass on, and answers those of the nodes themselves.
+func (f *front) passedOn() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/mcp", f.bridge.down)
+	mux.Handle("/mcp/{profile}", f.bridge.down)
+	mux.Handle("/v1/", f.chats.API)
+	mux.Handle("POST /api/approvals/{id}", f.api.API)
+	asks, chats := forward.ForNodes(f.api.ForNodes), forward.ForNodes(f.chats.ForNodes)
+	mux.Handle("GET "+admin.NodeApprovals, asks)
+	mux.Handle("GET "+admin.NodeApprovals+"/{id}", asks)
+	mux.Handle("GET "+admin.NodeAudience, asks)
+	mux.Handle("GET "+sessions.NodePath, chats)
+	mux.Handle("GET "+sessions.NodePath+"/{id}", chats)
+	return mux
 }
 
 // newAPI makes the admin API.

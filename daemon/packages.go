@@ -192,7 +192,7 @@ func bound(s *servers.Server, state string) error {
 func (at *place) bring(m *manage.Manager) {
 	at.eachPackage(at.settings, func(e installed.Entry, parts *agentpackage.Package) {
 		state := filepath.Join(at.data.Name(), "plugins", e.Name, remote.StateFolder)
-		l, _, err := packageServers(e.Name, parts, sandbox.Real(e.Folder()), sandbox.Real(state)) // what is left out was shown
+		l, _, err := packageServers(e.Name, parts, sandbox.Real(e.Folder()), sandbox.Real(state)) // yaya plugin list names those that are left out
 		if err != nil {
 			at.log.Warn().Err(err).Str("plugin", e.Name).Msg("the servers of a package cannot be read")
 			return

@@ -135,7 +135,7 @@ func (t *thirdParty) process(e installed.Entry, d remote.Description) *remote.Pl
 		}
 	}
 	t.mu.Unlock()
-	for _, m := range old[:max(len(old)-maxLeaving, 0)] {
+	for _, m := range old[:max(len(old)+1-maxLeaving, 0)] { // the present one is about to leave, too
 		t.c.st.at.log.Warn().Str("plugin", e.Name).Msg("the plugin was loaded again too often while calls ran: those in its oldest process end")
 		now, cancel := context.WithCancel(context.Background())
 		cancel()

@@ -17,7 +17,7 @@ import (
 	"github.com/yaya-ai/yaya/internal/eventually"
 )
 
-// A call that waits on one node is in the inbox of each, and is answered on any of them, once.
+// Every node lists a call that waits on one of them, and the first answer counts, wherever it is given.
 func TestClusterAnswersAnywhere(t *testing.T) {
 	t.Parallel()
 	n := newNATS(t)

@@ -216,3 +216,104 @@ func TestPluginListSaysWhatIsWrong(t *testing.T) {
 	}
 	says("its folder is back", "")
 }
+
+// While a plugin hangs when it is loaded again, another one is loaded as ever.
+func TestReloadsDoNotWaitForOthers(t *testing.T) {
+	b := newBox(t)
+	slow := b.begin("python", "python3")
+	if out, said, code := b.in(filepath.Dir(slow), "plugin", "new", "quick", "--lang", "python"); code != 0 {
+		t.Fatalf("plugin new: %d\n%s%s", code, out, said)
+	}
+	slow, quick := filepath.Join(slow, "main.py"), filepath.Join(filepath.Dir(slow), "quick", "main.py")
+	b.serve()
+	made := map[string]string{}
+	for _, main := range []string{slow, quick} {
+		b.must("plugin", "install", "--yes", "--editable", filepath.Dir(main))
+		text, err := os.ReadFile(main)
+		if err != nil {
+			t.Fatal(err)
+		}
+		made[main] = string(text)
+	}
+	write := func(main, text string) {
+		t.Helper()
+		if err := os.WriteFile(main, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hangs := filepath.Join(b.dir, "d", "plugins", "hello", "state", "hangs")
+	given := func() bool { return strings.Contains(b.must("plugin", "list"), "goes on") } // yaya has given it up
+	// It has ten seconds to answer. A busy machine may need longer for the other one now and then.
+	ahead := false
+	for n := 0; n < 5 && !ahead; n++ {
+		write(slow, "import os, time\nopen(os.path.join(os.environ['HOME'], 'hangs'), 'w').close()\ntime.sleep(100)\n"+made[slow])
+		eventually.True(t, "it hangs", func() bool { return os.Remove(hangs) == nil })
+		word := fmt.Sprint("NEW", n)
+		write(quick, strings.Replace(made[quick], "Hello, ", word+", ", 1))
+		eventually.True(t, word+" answers", func() bool {
+			return strings.Contains(b.must("run", `/tool quick_greet {"who":"Ada"}`), word+", Ada!")
+		})
+		if ahead = !given(); !ahead {
+			write(slow, made[slow])
+			eventually.True(t, "it is loaded again", func() bool { return !given() })
+		}
+	}
+	if !ahead {
+		t.Error("a plugin was loaded only after another one had failed to start, five times")
+	}
+}
+
+// Calls end in the process in which they began, but no more than three old processes stay for that.
+func TestOldProcessesAreFew(t *testing.T) {
+	b := newBox(t)
+	main := filepath.Join(b.begin("python", "python3"), "main.py")
+	made, err := os.ReadFile(main)
+	if err != nil {
+		t.Fatal(err)
+	}
+	state := filepath.Join(b.dir, "d", "plugins", "hello", "state")
+	edit := func(n int) {
+		t.Helper()
+		text := strings.Replace(string(made), "from typing", "import os, time\nfrom typing", 1)
+		text = strings.Replace(text, "    return f\"Hello, {who}!\"", fmt.Sprintf("    open(os.path.join(plugin.state_dir, 'called-%d'), 'w').close()\n    while not os.path.exists(os.path.join(plugin.state_dir, 'go on')):\n        time.sleep(0.01)\n    return f\"V%d, {who}!\"", n, n), 1)
+		if err := os.WriteFile(main, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	edit(0)
+	b.serve()
+	b.must("plugin", "install", "--yes", "--editable", filepath.Dir(main))
+	var calls []started
+	const reloads = 4
+	for n := range reloads + 1 {
+		if n > 0 {
+			edit(n)
+		}
+		// The call may reach the version before, which is busy, and then it is not one of these.
+		eventually.True(t, fmt.Sprint("version ", n, " is called"), func() bool {
+			p := b.daemon("run", hello)
+			for deadline := time.Now().Add(2 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+				if _, err := os.Stat(filepath.Join(state, fmt.Sprint("called-", n))); err == nil {
+					calls = append(calls, p)
+					return true
+				}
+			}
+			return false
+		})
+	}
+	first := calls[0]
+	<-first.exited
+	// The program may learn of its end before it ends, and say so.
+	if said := first.said.String(); !strings.Contains(said, "may or may not have taken effect") && !strings.Contains(said, "✗ cancelled") {
+		t.Errorf("the oldest call says\n%swant that its process has ended", said)
+	}
+	if err := os.WriteFile(filepath.Join(state, "go on"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for n, p := range calls[1:] {
+		<-p.exited
+		if said := p.said.String(); !strings.Contains(said, fmt.Sprintf("V%d, Ada!", n+1)) {
+			t.Errorf("the call of version %d says\n%swant its answer", n+1, said)
+		}
+	}
+}

@@ -6,7 +6,7 @@
 // the cluster ([crypto/hkdf]): every node can make one for itself, and nobody else can. A node that
 // was removed is refused by its name.
 //
-// Clients connect in-process ([Server.Connect]). The server has a listener for them nevertheless, on
+// Clients connect in-process ([Server.Options]). The server has a listener for them nevertheless, on
 // the loopback interface, because it makes no routes without one; nobody knows its passwords, which
 // are made at each start.
 //

@@ -1,11 +1,9 @@
-package embedded_test
+package embedded
 
 import (
 	"crypto/ed25519"
-	"crypto/rand"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"slices"
 	"testing"
@@ -16,7 +14,6 @@ import (
 
 	"github.com/yaya-ai/yaya/control"
 	"github.com/yaya-ai/yaya/control/controltest"
-	"github.com/yaya-ai/yaya/control/embedded"
 	"github.com/yaya-ai/yaya/control/jetstream"
 	"github.com/yaya-ai/yaya/control/local"
 	"github.com/yaya-ai/yaya/control/nodes"
@@ -26,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// team are the nodes of a cluster whose servers are embedded.
+// team are the nodes of a cluster whose servers are
 type team struct {
 	t        *testing.T
 	identity ed25519.PrivateKey
@@ -36,31 +33,12 @@ type team struct {
 type node struct {
 	t       *testing.T
 	name    string
-	cfg     embedded.Config
-	server  *embedded.Server
+	cfg     Config
+	server  *Server
 	conn    *nats.Conn
 	files   *local.Log
 	log     *jetstream.Log
 	applied *controltest.Recorder
-}
-
-func newIdentity(t *testing.T) ed25519.PrivateKey {
-	t.Helper()
-	_, key, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return key
-}
-
-func freeAddr(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
 }
 
 func folder(t *testing.T) *os.Root {
@@ -73,10 +51,10 @@ func folder(t *testing.T) *os.Root {
 	return root
 }
 
-func config(t *testing.T, identity ed25519.PrivateKey, name string, routes ...string) embedded.Config {
+func config(t *testing.T, identity ed25519.PrivateKey, name string, routes ...string) Config {
 	t.Helper()
 	log := zerolog.New(zerolog.NewTestWriter(t)).Level(zerolog.WarnLevel).With().Str("node", name).Logger()
-	return embedded.Config{Data: folder(t), Node: name, Identity: identity, Route: freeAddr(t), Routes: routes, Log: log}
+	return Config{Data: folder(t), Node: name, Identity: identity, Route: free(t), Routes: routes, Log: log}
 }
 
 // add adds a node, which knows those before.
@@ -89,7 +67,7 @@ func (m *team) add(name string) *node {
 	n := &node{t: m.t, name: name, cfg: config(m.t, m.identity, name, routes...)}
 	m.t.Cleanup(n.stop)
 	if len(m.all) == 0 {
-		s, err := embedded.StartFirst(m.t.Context(), n.cfg)
+		s, err := StartFirst(m.t.Context(), n.cfg)
 		if err != nil {
 			m.t.Fatal(err)
 		}
@@ -108,7 +86,7 @@ func (m *team) add(name string) *node {
 	return n
 }
 
-func connected(t *testing.T, s *embedded.Server, name string) *nats.Conn {
+func connected(t *testing.T, s *Server, name string) *nats.Conn {
 	t.Helper()
 	conn, err := jetstream.Connect(nodes.Servers{}, name, zerolog.Nop(), s.Options()...)
 	if err != nil {
@@ -131,7 +109,7 @@ func (n *node) copy() *local.Log {
 func (n *node) start() {
 	n.t.Helper()
 	var err error
-	if n.server, err = embedded.Start(n.t.Context(), n.cfg); err != nil {
+	if n.server, err = Start(n.t.Context(), n.cfg); err != nil {
 		n.t.Fatal(err)
 	}
 	n.conn = connected(n.t, n.server, n.name)
@@ -176,7 +154,7 @@ func (m *team) keep(copies int) {
 			if err != nil {
 				continue
 			}
-			if err := n.log.Resize(m.t.Context(), embedded.Copies(size)); err != nil {
+			if err := n.log.Resize(m.t.Context(), Copies(size)); err != nil {
 				m.t.Log(err)
 				continue
 			}
@@ -190,7 +168,7 @@ func (m *team) keep(copies int) {
 // CL-01, CL-02: a cluster grows from one server to three, goes on without one of them and after a
 // stop of all, and shrinks again; each entry stays where it was.
 func TestGrowAndShrink(t *testing.T) {
-	m := &team{t: t, identity: newIdentity(t)}
+	m := &team{t: t, identity: identityOf(t)}
 	north := m.add("north")
 	north.mustAppend("one")
 	south := m.add("south")

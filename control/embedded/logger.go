@@ -17,8 +17,8 @@ const maxLine = 500
 // perSecond is how many lines are logged in a second: each connection of a stranger is one.
 const perSecond = 20
 
-// logger takes what the server logs. Its notices are about starting and about each connection, and its
-// warnings mostly about what is usual for a node that waits for others.
+// logger passes on the server's log, each line at a lower level: the server notes each connection, and
+// warns while it waits for the other nodes.
 type logger struct {
 	log    zerolog.Logger
 	failed atomic.Bool

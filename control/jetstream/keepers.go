@@ -69,8 +69,8 @@ func (l *Log) Resize(ctx context.Context, copies int) error {
 	return err
 }
 
-// HandOver has another server lead the log.
-func (l *Log) HandOver(ctx context.Context, to string) error {
+// handOver has another server lead the log.
+func (l *Log) handOver(ctx context.Context, to string) error {
 	ask, err := json.Marshal(map[string]any{"placement": map[string]string{"preferred": to}})
 	if err != nil {
 		return err
@@ -109,7 +109,7 @@ func (l *Log) Alone(ctx context.Context, server string) error {
 			err = l.Resize(ctx, 1) // the one that leads stays
 		case slices.Contains(k.Ready, server):
 			// One that is asked again while the others vote gives up what it has just won.
-			err, pause = l.HandOver(ctx, server), handOverTime
+			err, pause = l.handOver(ctx, server), handOverTime
 		case !slices.Contains(k.Others, server):
 			err = l.Resize(ctx, 2)
 		}

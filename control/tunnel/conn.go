@@ -24,7 +24,7 @@ const (
 const (
 	kindData  = 'd' // the number of the message among those of this kind, then bytes
 	kindTaken = 't' // how many bytes were read
-	kindEnd   = 'e' // there is no more; the number is that of the next data message
+	kindEnd   = 'e' // the end; the number is that which the next data message would have
 	prefix    = 9
 )
 

@@ -54,7 +54,7 @@ type Config struct {
 	Folders   *folder.Store
 	Plane     *plane.Plane
 	Nodes     *nodes.Nodes // of the cluster
-	Others    Others       // of them than this one
+	Others    api.Nodes    // of them than this one
 	Secrets   Secrets
 	Live      *Live
 	Traffic   *Traffic

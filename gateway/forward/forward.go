@@ -110,8 +110,9 @@ func (f *Forwarder) To(node string) http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx := context.WithValue(r.Context(), nodeKey{}, node)
-		// Without it, the proxy would take a response that breaks off for a whole one.
-		ctx = context.WithValue(ctx, http.ServerContextKey, (*http.Server)(nil))
+		if ctx.Value(http.ServerContextKey) == nil { // on the fast path; the proxy takes a response that breaks off for a whole one then
+			ctx = context.WithValue(ctx, http.ServerContextKey, (*http.Server)(nil))
+		}
 		f.proxy.ServeHTTP(w, r.WithContext(ctx))
 	})
 }

@@ -3,10 +3,7 @@ package sessions
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -18,19 +15,8 @@ import (
 	"github.com/yaya-ai/yaya/kernel/session"
 )
 
-// Nodes are the other nodes of a cluster. Each has sessions of its own.
-type Nodes interface {
-	// Find returns what serves the requests for something that another node has at a path, nil for
-	// none. Ask asks all of them for what is at a path, and returns those that have not answered.
-	Find(ctx context.Context, path string) http.Handler
-	Ask(ctx context.Context, path string, read func(node string, answer io.Reader) error) (missing []string)
-}
-
 // NodePath is below which nodes ask each other about sessions; see [Service.ForNodes].
 const NodePath = "/node/sessions"
-
-// maxPageAnswer bounds another node's page, in bytes.
-const maxPageAnswer = 64 << 20
 
 // ForNodes answers other nodes: whether a session is here, and with a page of those that are.
 func (s *Service) ForNodes(w http.ResponseWriter, r *http.Request) {
@@ -75,22 +61,19 @@ func (s *Service) Routes() []api.Route {
 	}
 	for i := range all {
 		if next := all[i].Handler; strings.Contains(all[i].Pattern, "{session_id}") && next != nil {
-			all[i].Handler = s.anywhere(next)
+			all[i].Handler = api.Anywhere(s.cfg.Nodes, s.elsewhere, next)
 		}
 	}
 	return all
 }
 
-func (s *Service) anywhere(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if id := r.PathValue("session_id"); !s.here(id) {
-			if there := s.cfg.Nodes.Find(r.Context(), NodePath+"/"+url.PathEscape(id)); there != nil {
-				there.ServeHTTP(w, r)
-				return
-			}
-		}
-		next.ServeHTTP(w, r)
-	})
+// elsewhere returns where nodes ask each other for the session of a request, "" if it is here.
+func (s *Service) elsewhere(r *http.Request) string {
+	id := r.PathValue("session_id")
+	if s.here(id) {
+		return ""
+	}
+	return NodePath + "/" + url.PathEscape(id)
 }
 
 // placed is a session with its place in the list.
@@ -118,17 +101,12 @@ func (s *Service) page(ctx context.Context, limit int, cursor string, status Sta
 	out := new(outSessions)
 	if s.cfg.Nodes != nil {
 		query := url.Values{"limit": {strconv.Itoa(limit)}, "cursor": {cursor}, "status": {string(status)}}
-		out.Body.Missing = s.cfg.Nodes.Ask(ctx, NodePath+"?"+query.Encode(), func(node string, answer io.Reader) error {
-			var other nodePage
-			if err := json.NewDecoder(io.LimitReader(answer, maxPageAnswer)).Decode(&other); err != nil {
-				return fmt.Errorf("sessions of node %s: %w", node, err)
-			}
+		out.Body.Missing = api.AskNodes(ctx, s.cfg.Nodes, NodePath+"?"+query.Encode(), func(node string, other nodePage) {
 			for _, x := range other.Sessions {
 				x.Node = node
 				p.Sessions = append(p.Sessions, x)
 			}
 			p.More = p.More || other.More
-			return nil
 		})
 		slices.SortStableFunc(p.Sessions, func(a, b placed) int { // as the index of one node has them
 			return cmp.Or(cmp.Compare(b.Changed, a.Changed), strings.Compare(a.ID, b.ID))

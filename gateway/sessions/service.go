@@ -48,7 +48,7 @@ type Config struct {
 	// be nil.
 	Audit func(ctx context.Context, event, target string, payload map[string]any) error
 	// Nodes are the other nodes of a cluster; nil for none.
-	Nodes Nodes
+	Nodes api.Nodes
 	// KeepAlive is when a comment is sent to readers if nothing else is. Default 15 s.
 	KeepAlive time.Duration
 	Version   string

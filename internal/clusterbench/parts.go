@@ -3,9 +3,7 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -20,6 +18,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/yaya-ai/yaya/internal/echoserver"
 )
 
 // serveNATS runs one NATS server: nats NAME HOST CLIENTPORT CLUSTERPORT ROUTES FOLDER.
@@ -109,41 +109,5 @@ func dialLoopback(ctx context.Context, addr string) (net.Conn, error) {
 	return d.DialContext(ctx, "tcp", addr)
 }
 
-// serveTool is an MCP server with one tool, which returns its arguments.
-func serveTool([]string) error {
-	in := bufio.NewReader(os.Stdin)
-	out := json.NewEncoder(os.Stdout)
-	for {
-		line, err := in.ReadBytes('\n')
-		if err != nil {
-			return nil //nolint:nilerr // the end of the input is the end
-		}
-		var msg struct {
-			ID     json.RawMessage `json:"id"`
-			Method string          `json:"method"`
-			Params struct {
-				Arguments json.RawMessage `json:"arguments"`
-			} `json:"params"`
-		}
-		if err := json.Unmarshal(line, &msg); err != nil {
-			return err
-		}
-		if msg.ID == nil {
-			continue
-		}
-		reply := map[string]any{"jsonrpc": "2.0", "id": msg.ID}
-		switch msg.Method {
-		case "initialize":
-			reply["result"] = json.RawMessage(`{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"tool","version":"1"}}`)
-		case "tools/list":
-			reply["result"] = json.RawMessage(`{"tools":[{"name":"echo","inputSchema":{"type":"object","properties":{"text":{"type":"string"}}}}]}`)
-		case "tools/call":
-			reply["result"] = map[string]any{"content": []any{map[string]any{"type": "text", "text": string(msg.Params.Arguments)}}}
-		default:
-			reply["error"] = json.RawMessage(`{"code":-32601,"message":"unknown method"}`)
-		}
-		if err := out.Encode(reply); err != nil {
-			return err
-		}
-	}
-}
+// serveTool is the MCP server of a machine.
+func serveTool([]string) error { return echoserver.Serve(os.Stdin, os.Stdout) }

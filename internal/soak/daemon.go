@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -152,51 +151,6 @@ func (d *daemon) killFragile() (killed int) {
 		}
 	}
 	return killed
-}
-
-// serveFixture is an MCP server with one tool, which returns its arguments.
-func serveFixture() error {
-	in, out := bufio.NewReaderSize(os.Stdin, 1<<20), bufio.NewWriter(os.Stdout)
-	for {
-		line, err := in.ReadBytes('\n')
-		if err != nil {
-			return nil //nolint:nilerr // the end of the input is the end
-		}
-		var msg struct {
-			ID     json.RawMessage `json:"id"`
-			Method string          `json:"method"`
-			Params struct {
-				Arguments json.RawMessage `json:"arguments"`
-			} `json:"params"`
-		}
-		if err := json.Unmarshal(line, &msg); err != nil {
-			return err
-		}
-		if msg.ID == nil {
-			continue
-		}
-		reply := map[string]any{"jsonrpc": "2.0", "id": msg.ID}
-		switch msg.Method {
-		case "initialize":
-			reply["result"] = json.RawMessage(`{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"fixture","version":"1"}}`)
-		case "tools/list":
-			reply["result"] = json.RawMessage(`{"tools":[{"name":"echo","inputSchema":{"type":"object","properties":{"text":{"type":"string"}}}}]}`)
-		case "tools/call":
-			reply["result"] = map[string]any{"content": []any{map[string]any{"type": "text", "text": string(msg.Params.Arguments)}}}
-		default:
-			reply["error"] = json.RawMessage(`{"code":-32601,"message":"unknown method"}`)
-		}
-		data, err := json.Marshal(reply)
-		if err != nil {
-			return err
-		}
-		if _, err := out.Write(append(data, '\n')); err != nil {
-			return err
-		}
-		if err := out.Flush(); err != nil {
-			return err
-		}
-	}
 }
 
 // size returns the bytes that the files below a folder take.

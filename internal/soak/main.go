@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/yaya-ai/yaya/internal/echoserver"
 )
 
 func main() {
@@ -19,7 +21,7 @@ func main() {
 	every := flag.Duration("sample", 10*time.Second, "interval of the samples")
 	flag.Parse()
 	if *fixture {
-		if err := serveFixture(); err != nil {
+		if err := echoserver.Serve(os.Stdin, os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, "soak:", err)
 			os.Exit(1)
 		}

@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/yaya-ai/yaya/internal/agentpackage"
 	"github.com/yaya-ai/yaya/plugins/fetch"
@@ -30,7 +29,6 @@ type file struct {
 	name string // slash-separated, relative
 	mode fs.FileMode
 	size int64
-	time time.Time // of its last change
 }
 
 // list returns the entries of a folder, sorted by name, without [skipped] if skip is set.
@@ -54,7 +52,7 @@ func list(root *os.Root, skip bool) ([]file, error) {
 		if !info.Mode().IsRegular() && !info.IsDir() {
 			return fmt.Errorf("%s is neither a file nor a folder: a plugin has no links", name)
 		}
-		f := file{name: name, mode: info.Mode(), time: info.ModTime()}
+		f := file{name: name, mode: info.Mode()}
 		if info.Mode().IsRegular() {
 			f.size = info.Size()
 		}

@@ -118,7 +118,7 @@ function Nodes({ c, remove }) {
       label="Nodes"
       head=${head}
       rows=${all}
-      empty="There are no nodes."
+      empty="No nodes."
       row=${(/** @type {Node} */ m) => {
         const kernel = c.kernels?.find((k) => k.kernel_id === m.kernel_id);
         return html`<tr key=${m.name}>
