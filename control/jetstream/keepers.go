@@ -8,13 +8,30 @@ import (
 	"slices"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	js "github.com/nats-io/nats.go/jetstream"
 )
 
 // handOverTime is how long another server may take to lead, before it is asked again.
 const handOverTime = time.Second
 
-// Keepers are the servers that keep a log.
+// Stream is a stream of which it is decided how many servers keep it.
+type Stream struct {
+	conn *nats.Conn
+	js   js.JetStream
+	name string
+}
+
+// NewStream returns the stream of a name, which need not exist.
+func NewStream(conn *nats.Conn, name string) (*Stream, error) {
+	api, err := js.New(conn)
+	if err != nil {
+		return nil, err
+	}
+	return &Stream{conn, api, name}, nil
+}
+
+// Keepers are the servers that keep a stream.
 type Keepers struct {
 	Copies int    // how many there are to be
 	Leader string // "" for none
@@ -23,8 +40,26 @@ type Keepers struct {
 }
 
 // Keepers asks which servers keep the log.
-func (l *Log) Keepers(ctx context.Context) (k Keepers, err error) {
-	info, err := l.info(ctx)
+func (l *Log) Keepers(ctx context.Context) (Keepers, error) { return l.stream.Keepers(ctx) }
+
+// Alone has one server keep the log alone; see [Stream.Alone].
+func (l *Log) Alone(ctx context.Context, server string) error { return l.stream.Alone(ctx, server) }
+
+// Resize changes how many servers keep the log; see [Stream.Resize].
+func (l *Log) Resize(ctx context.Context, copies int) error {
+	info, err := l.stream.info(ctx)
+	if err != nil || info.Config.Replicas == copies {
+		return err
+	}
+	if err := checkStream(l.o, info); err != nil {
+		return err
+	}
+	return l.stream.resize(ctx, info.Config, copies)
+}
+
+// Keepers asks which servers keep the stream.
+func (s *Stream) Keepers(ctx context.Context) (k Keepers, err error) {
+	info, err := s.info(ctx)
 	if err != nil {
 		return k, err
 	}
@@ -41,43 +76,46 @@ func (l *Log) Keepers(ctx context.Context) (k Keepers, err error) {
 	return k, nil
 }
 
-func (l *Log) info(ctx context.Context) (*js.StreamInfo, error) {
+func (s *Stream) info(ctx context.Context) (*js.StreamInfo, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	s, err := l.js.Stream(ctx, l.o.Stream)
+	found, err := s.js.Stream(ctx, s.name)
 	if err != nil {
 		return nil, err
 	}
-	return s.CachedInfo(), nil
+	return found.CachedInfo(), nil
 }
 
-// Resize changes how many servers keep the log. It does nothing if they are so many already, and fails
-// while fewer servers run.
-func (l *Log) Resize(ctx context.Context, copies int) error {
-	info, err := l.info(ctx)
-	if err != nil || info.Config.Replicas == copies {
+// Resize changes how many servers keep the stream. It does nothing if they are so many already, or if
+// the stream does not exist, and fails while fewer servers run.
+func (s *Stream) Resize(ctx context.Context, copies int) error {
+	info, err := s.info(ctx)
+	if errors.Is(err, js.ErrStreamNotFound) || err == nil && info.Config.Replicas == copies {
+		return nil
+	}
+	if err != nil {
 		return err
 	}
-	if err := checkStream(l.o, info); err != nil {
-		return err
-	}
-	c := info.Config
+	return s.resize(ctx, info.Config, copies)
+}
+
+func (s *Stream) resize(ctx context.Context, c js.StreamConfig, copies int) error {
 	c.Replicas = copies
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	_, err = l.js.UpdateStream(ctx, c)
+	_, err := s.js.UpdateStream(ctx, c)
 	return err
 }
 
-// handOver has another server lead the log.
-func (l *Log) handOver(ctx context.Context, to string) error {
+// handOver has another server lead the stream.
+func (s *Stream) handOver(ctx context.Context, to string) error {
 	ask, err := json.Marshal(map[string]any{"placement": map[string]string{"preferred": to}})
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	msg, err := l.conn.RequestWithContext(ctx, "$JS.API.STREAM.LEADER.STEPDOWN."+l.o.Stream, ask)
+	msg, err := s.conn.RequestWithContext(ctx, "$JS.API.STREAM.LEADER.STEPDOWN."+s.name, ask)
 	if err != nil {
 		return err
 	}
@@ -93,25 +131,27 @@ func (l *Log) handOver(ctx context.Context, to string) error {
 	return nil
 }
 
-// Alone has one server keep the log alone, which takes a copy first if it has none. It tries until ctx
-// ends.
-func (l *Log) Alone(ctx context.Context, server string) error {
+// Alone has one server keep the stream alone, which takes a copy first if it has none. It tries until ctx
+// ends. A stream that does not exist is left so.
+func (s *Stream) Alone(ctx context.Context, server string) error {
 	for {
 		pause := retryAfter
-		k, err := l.Keepers(ctx)
+		k, err := s.Keepers(ctx)
 		switch {
+		case errors.Is(err, js.ErrStreamNotFound):
+			return nil
 		case err != nil:
 		case k.Leader == "":
 			err = errors.New("no server leads the stream")
 		case k.Leader == server && len(k.Others) == 0 && k.Copies == 1:
 			return nil
 		case k.Leader == server:
-			err = l.Resize(ctx, 1) // the one that leads stays
+			err = s.Resize(ctx, 1) // the one that leads stays
 		case slices.Contains(k.Ready, server):
 			// One that is asked again while the others vote gives up what it has just won.
-			err, pause = l.handOver(ctx, server), handOverTime
+			err, pause = s.handOver(ctx, server), handOverTime
 		case !slices.Contains(k.Others, server):
-			err = l.Resize(ctx, 2)
+			err = s.Resize(ctx, 2)
 		}
 		select {
 		case <-time.After(pause):

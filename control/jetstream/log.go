@@ -66,15 +66,16 @@ type Copy interface {
 
 // Log is a [control.Log] of several nodes.
 type Log struct {
-	o    Options
-	conn *nats.Conn
-	js   js.JetStream
-	run  string
-	ctx  context.Context // a base context: of what runs beside the calls; it ends with Close
-	stop context.CancelFunc
-	jobs sync.WaitGroup
-	told chan struct{} // there may be something to read
-	heed *nats.Subscription
+	o      Options
+	conn   *nats.Conn
+	js     js.JetStream
+	stream *Stream
+	run    string
+	ctx    context.Context // a base context: of what runs beside the calls; it ends with Close
+	stop   context.CancelFunc
+	jobs   sync.WaitGroup
+	told   chan struct{} // there may be something to read
+	heed   *nats.Subscription
 
 	write     sync.Mutex   // held during an append: those of one node do not compete
 	appending atomic.Bool  // the same, for who only asks
@@ -107,7 +108,7 @@ func Open(ctx context.Context, conn *nats.Conn, o Options) (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Log{o: o, conn: conn, js: api, run: uuid.NewString(), told: make(chan struct{}, 1), health: health{nodes: 1}}
+	l := &Log{o: o, conn: conn, js: api, stream: &Stream{conn, api, o.Stream}, run: uuid.NewString(), told: make(chan struct{}, 1), health: health{nodes: 1}}
 	if l.heed, err = conn.Subscribe(announcements(o.Stream), l.announced); err != nil {
 		return nil, err
 	}
