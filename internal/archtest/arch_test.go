@@ -57,6 +57,7 @@ var allowed = map[string][]string{
 	"control":                  {},
 	"control/local":            {"control"},
 	"control/jetstream":        {"control", "control/nodes"},
+	"control/tapes":            {},
 	"control/embedded":         {"control/nodes"},
 	"control/nodes":            {"control"},
 	"control/tunnel":           {},
