@@ -55,9 +55,8 @@ type Config struct {
 	// Secrets are concealed in events, tapes, artifacts and results of tools.
 	// Optional.
 	Secrets *masked.Secrets
-	// Taken returns an error if a session that is about to be made exists elsewhere; see
-	// [session.Config]. Optional.
-	Taken func(session string) error
+	// Owner says which sessions this node of a cluster may write to; nil: all.
+	Owner session.Owner
 	// Synced is called with the time of every fsync of a tape. Optional.
 	Synced func(time.Duration)
 	Log    zerolog.Logger
@@ -109,7 +108,7 @@ func Open(cfg Config) (k *Kernel, err error) {
 		tapes = journal.Timed(tapes, cfg.Synced)
 	}
 	k.Sessions, err = session.OpenManager(session.Config{
-		FS: tapes, Workspace: cfg.Workspace, Taken: cfg.Taken, Secrets: cfg.Secrets, Log: cfg.Log,
+		FS: tapes, Workspace: cfg.Workspace, Owner: cfg.Owner, Adopted: k.adopted, Secrets: cfg.Secrets, Log: cfg.Log,
 		HeartbeatTimeout: cfg.Settings.Duration("session.heartbeat_timeout"), ReapInterval: cfg.Settings.Duration("session.reap_interval"),
 	})
 	if err != nil {
@@ -120,6 +119,7 @@ func Open(cfg Config) (k *Kernel, err error) {
 	cfg.Settings.Bind(k.Bus)
 	k.Artifacts = tool.NewStore(k.sessions)
 	k.Artifacts.Secrets = cfg.Secrets
+	k.Artifacts.Saved = func(id, name string) { k.Sessions.Saved(id, "sessions/"+name) }
 	if err := k.decide(); err != nil {
 		return k, err
 	}
@@ -290,6 +290,13 @@ func (l ledger) Note(id string, ev event.Event, data any) error {
 		return err
 	}
 	return s.Sync(context.Background(), entry)
+}
+
+// adopted goes on with a session that was taken over from another node.
+func (k *Kernel) adopted(s *session.Session) {
+	if k.Loop != nil {
+		k.Loop.Continue(s)
+	}
 }
 
 // outcome logs failures of the kernel's own subscriptions, which have no other

@@ -227,6 +227,7 @@ func (s *Service) store(id, name string, r io.Reader) (up Uploaded, err error) {
 	if err := s.cfg.Root.Rename(tmp, path.Join(dir, file)); err != nil {
 		return up, err
 	}
+	s.cfg.Sessions.Saved(id, path.Join("sessions", dir, file))
 	return Uploaded{attachmentFolder + "/" + file, mimeType, printable(path.Base(strings.ReplaceAll(name, `\`, "/"))), n}, nil
 }
 

@@ -283,7 +283,7 @@ type outSessions struct {
 	Body struct {
 		Sessions []SessionRow `json:"sessions"`
 		Next     string       `json:"next,omitempty" doc:"cursor of the next page"`
-		Missing  []string     `json:"missing_nodes,omitempty" doc:"nodes of the cluster that have not answered: their sessions are missing"`
+		Missing  []string     `json:"missing_nodes,omitempty" doc:"nodes of the cluster that have not answered: their sessions are listed as they were last, or missing"`
 	}
 }
 

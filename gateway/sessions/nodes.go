@@ -3,12 +3,14 @@ package sessions
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/yaya-ai/yaya/gateway/api"
 	"github.com/yaya-ai/yaya/kernel/event"
@@ -50,7 +52,26 @@ func (s *Service) here(id string) bool {
 		return true
 	}
 	_, err := s.cfg.Sessions.Find(id, "")
-	return !errors.Is(err, session.ErrNotFound) || s.emptied(id) != nil
+	if !errors.Is(err, session.ErrNotFound) {
+		return true
+	}
+	return s.emptied(id) != nil && s.cfg.Sessions.Elsewhere(context.Background(), id) == ""
+}
+
+// orAdopted serves requests about a session that no node which answers has: its node may be dead, and this
+// one take it over.
+func (s *Service) orAdopted(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if id := r.PathValue("session_id"); !s.here(id) {
+			_, err := s.cfg.Sessions.Adopt(r.Context(), id)
+			if err != nil && !errors.Is(err, session.ErrNotFound) {
+				s.cfg.Log.Warn().Err(err).Str("session", id).Msg("a session of another node cannot be served")
+				s.API.Refuse(w, r, err)
+				return
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // Routes returns the routes. Those about one session lead to the node that has it.
@@ -61,7 +82,7 @@ func (s *Service) Routes() []api.Route {
 	}
 	for i := range all {
 		if next := all[i].Handler; strings.Contains(all[i].Pattern, "{session_id}") && next != nil {
-			all[i].Handler = api.Anywhere(s.cfg.Nodes, s.elsewhere, next)
+			all[i].Handler = api.Anywhere(s.cfg.Nodes, s.elsewhere, s.orAdopted(next))
 		}
 	}
 	return all
@@ -92,6 +113,46 @@ type nodePage struct {
 
 func placeOf(changed int64, id string) string { return strconv.FormatInt(changed, 10) + "." + id }
 
+// describe says what a session is, for the lists of other nodes while this one is dead.
+func (s *Service) describe(r record) error {
+	if !s.cfg.Sessions.Shared() {
+		return nil
+	}
+	r.SystemPrompt = "" // it may be long
+	raw, err := json.Marshal(placed{SessionRow{Session: r.Session, State: "idle"}, r.Changed.UnixMicro()})
+	if err == nil {
+		s.cfg.Sessions.Describe(r.ID, raw)
+	}
+	return err
+}
+
+// awayTime is how long a list waits for what is known of nodes that do not answer.
+const awayTime = 2 * time.Second
+
+// ofMissing returns the sessions of nodes that do not answer, as they were said to be: those behind a cursor. They can
+// be opened: another node takes them over.
+func (s *Service) ofMissing(ctx context.Context, nodes []string, cursor string, status Status) (out []placed) {
+	ctx, cancel := context.WithTimeout(ctx, awayTime)
+	defer cancel()
+	rows, err := s.cfg.Sessions.Away(ctx, nodes)
+	if err != nil {
+		s.cfg.Log.Warn().Err(err).Msg("the sessions of nodes that do not answer cannot be listed")
+		return nil
+	}
+	us, after, _ := cutCursor(cursor)
+	for _, r := range rows {
+		p := placed{SessionRow{Session: Session{ID: r.ID, Workspace: r.Workspace, Status: Active, UpdatedAt: r.Said.UTC()}, State: "idle"}, r.Said.UnixMicro()}
+		if r.Data != nil && (json.Unmarshal(r.Data, &p) != nil || p.ID != r.ID) || !addressable(r.ID) {
+			continue
+		}
+		if p.Node = r.Node; status != "" && p.Status != status || cursor != "" && (p.Changed > us || p.Changed == us && p.ID <= after) {
+			continue
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
 // page returns a page of the sessions of all nodes.
 func (s *Service) page(ctx context.Context, limit int, cursor string, status Status) (*outSessions, error) {
 	p, err := s.ownPage(limit, cursor, status)
@@ -108,6 +169,11 @@ func (s *Service) page(ctx context.Context, limit int, cursor string, status Sta
 			}
 			p.More = p.More || other.More
 		})
+		for _, x := range s.ofMissing(ctx, out.Body.Missing, cursor, status) {
+			if !slices.ContainsFunc(p.Sessions, func(there placed) bool { return there.ID == x.ID }) { // somebody has it meanwhile
+				p.Sessions = append(p.Sessions, x)
+			}
+		}
 		slices.SortStableFunc(p.Sessions, func(a, b placed) int { // as the index of one node has them
 			return cmp.Or(cmp.Compare(b.Changed, a.Changed), strings.Compare(a.ID, b.ID))
 		})

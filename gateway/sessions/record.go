@@ -127,6 +127,10 @@ func (s *Service) save(r record) error {
 		return fmt.Errorf("session %s: %w", r.ID, err)
 	}
 	_, err = atomicfile.Write(dir, recordFile, append(raw, '\n'))
+	if err == nil {
+		s.cfg.Sessions.Saved(r.ID, path.Join("sessions", folder, recordFile))
+		err = s.describe(r)
+	}
 	return errors.Join(err, dir.Close())
 }
 

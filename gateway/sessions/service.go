@@ -96,7 +96,7 @@ func New(cfg Config) (*Service, error) {
 	var err error
 	// A feed also records events of our session that come from elsewhere.
 	s.sub, err = cfg.Bus.Subscribe(bus.SubscribeOptions{Name: "v1", Filter: func(ev event.Event) bool {
-		return s.known(ev.SessionID) && !s.feeds.Keep(ev.SessionID)
+		return ev.Kind == event.SessionWasDeleted.Name() || s.known(ev.SessionID) && !s.feeds.Keep(ev.SessionID)
 	}}, []string{event.UserMessageReceived.Name(), event.TurnWasStarted.Name()}, func(ctx context.Context, ev event.Event) error {
 		f, err := s.join(ctx, ev.SessionID)
 		if err != nil {

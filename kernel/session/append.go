@@ -50,6 +50,7 @@ func (s *Session) appendIn(epoch, kind string, payload any, meta Meta) (int64, e
 	s.latest = Entry{ID: id, Kind: kind, Payload: raw, Meta: meta, Date: now.UTC()}
 	s.st.apply(s.latest)
 	s.m.index.wrote(s.key(), s.j.Size(), now, s.settled(), func() string { return titleOf(s.latest) })
+	s.grew(s.j.Size())
 	return id, nil
 }
 
@@ -63,6 +64,7 @@ func (s *Session) recover(cause error) error {
 	if _, err := s.j.Recover(); err != nil {
 		return errors.Join(cause, err)
 	}
+	s.grew(0)                     // it is not what it was
 	if s.j.Last() < s.j.First() { // not even its first anchor is left
 		return s.startOver()
 	}

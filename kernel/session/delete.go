@@ -44,11 +44,14 @@ func (m *Manager) Delete(id, workspace string, agreed func() error) (kept bool, 
 	if err := m.ensure(); err != nil {
 		return false, err
 	}
+	if err := m.hold(id, head.Workspace); err != nil {
+		return false, err
+	}
 	kept, err = m.delete(head, agreed)
 	if err != nil {
 		return kept, err
 	}
-	for _, r := range m.index.find(func(r *row) bool { return strings.HasPrefix(r.id, id+"::agent::") }) {
+	for _, r := range m.index.find(func(r *row) bool { return strings.HasPrefix(r.id, id+agentMark) }) {
 		sub, _, err := m.header(tapeFile(r.key.tape()))
 		if err != nil || sub.Workspace != head.Workspace {
 			continue // damaged, or of the same id elsewhere
@@ -57,7 +60,7 @@ func (m *Manager) Delete(id, workspace string, agreed func() error) (kept bool, 
 			return kept, err
 		}
 	}
-	return kept, nil
+	return kept, m.forgotten(id)
 }
 
 // held returns the session of a tape with its lock held, and registers it, so that

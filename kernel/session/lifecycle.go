@@ -28,6 +28,9 @@ func (s *Session) handoff(epoch, name string, st any) (int64, error) {
 	if name == "" || name == anchorStart || name == anchorRepair {
 		return 0, fmt.Errorf("handoff: %q is not a valid name of an anchor", name)
 	}
+	if err := s.m.hold(s.id, s.workspace); err != nil {
+		return 0, err
+	}
 	s.mu.Lock()
 	err = s.load()
 	var id int64
@@ -66,7 +69,7 @@ func (m *Manager) Fork(parentID, childID string) (*Session, error) {
 	if _, found, err := m.locate(childID, p.workspace); err != nil || found {
 		return nil, errors.Join(fmt.Errorf("session %s exists already", childID), err)
 	}
-	if err := m.taken(childID); err != nil {
+	if err := m.hold(childID, p.workspace); err != nil {
 		return nil, err
 	}
 	p.mu.Lock()
@@ -94,7 +97,7 @@ func (m *Manager) Fork(parentID, childID string) (*Session, error) {
 			return err
 		}
 		c.indexed()
-		return nil
+		return m.savedFolder(childID)
 	}); err != nil {
 		return nil, err
 	}
@@ -109,6 +112,9 @@ func (m *Manager) Fork(parentID, childID string) (*Session, error) {
 // set; it returns the path. Forks keep their view of the old tape, so Reset
 // archives it if there are any.
 func (s *Session) Reset(archive bool) (path string, err error) {
+	if err := s.m.hold(s.id, s.workspace); err != nil {
+		return "", err
+	}
 	if !archive {
 		forked, err := s.m.forked(s.tape, s.birth)
 		if err != nil {
@@ -155,7 +161,7 @@ func (s *Session) reset(archive bool) (string, error) {
 	if err := fsys.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("reset: %w", err)
 	}
-	fresh := &Session{m: s.m, id: s.id, workspace: s.workspace, tape: s.tape}
+	fresh := &Session{m: s.m, id: s.id, workspace: s.workspace, tape: s.tape, apart: true}
 	if err := fresh.create(next, 1); err != nil {
 		return "", err
 	}
@@ -181,6 +187,7 @@ func (s *Session) reset(archive bool) (string, error) {
 	s.live, s.liveFrom, s.text = nil, s.liveFrom+int64(len(s.live)), nil
 	s.wake()
 	s.indexed()
+	s.grew(s.j.Size())
 	s.m.opened.Add(-1) // one was opened, and one is closed
 	return kept, errors.Join(err, old.Close())
 }
@@ -203,6 +210,9 @@ func (m *Manager) Archive(id, workspace string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if err := m.hold(id, s.workspace); err != nil {
+		return "", err
+	}
 	s.mu.Lock()
 	name, err := s.archive()
 	s.mu.Unlock()
@@ -216,7 +226,7 @@ func (m *Manager) Archive(id, workspace string) (string, error) {
 	delete(m.sessions, id)
 	m.mu.Unlock()
 	m.archived(id, name)
-	return name, nil
+	return name, m.forgotten(id)
 }
 
 func (s *Session) archive() (string, error) {

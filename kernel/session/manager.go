@@ -86,9 +86,10 @@ type Config struct {
 	ReapInterval time.Duration
 	// IdleAfter is how long an unused tape stays open. Default 5 min.
 	IdleAfter time.Duration
-	// Taken returns an error if a session that is about to be made exists on another node of a
-	// cluster. Optional.
-	Taken func(id string) error
+	// Owner says which sessions this node of a cluster may write to; nil: all.
+	Owner Owner
+	// Adopted is called with a session that was taken over from another node. Optional.
+	Adopted func(*Session)
 	// Secrets are concealed on tapes. Optional.
 	Secrets *masked.Secrets
 	Log     zerolog.Logger
@@ -107,6 +108,8 @@ type Manager struct {
 	closed   bool
 	named    atomic.Bool // the name of queuedDir has reached the disk
 	conns    sync.WaitGroup
+	adopting sync.Mutex // held while a session is taken over …
+	giving   sync.Mutex // … or given up
 }
 
 // OpenManager prepares the data directory. Bind must be called before sessions
@@ -213,13 +216,19 @@ func (m *Manager) Prepare(kind, id string) error {
 	}
 	if kind != event.UserMessageReceived.Name() {
 		m.revive(kind, id)
+		if s, there := m.lookup(id); there && acts(kind) {
+			return m.hold(id, s.workspace)
+		}
 		return nil
 	}
 	if err := m.Room(); err != nil {
 		return err
 	}
-	_, err := m.Open(id, "")
-	return err
+	s, err := m.Open(id, "")
+	if err != nil {
+		return err
+	}
+	return m.hold(id, s.workspace)
 }
 
 // Record implements [bus.Recorder].
@@ -286,23 +295,32 @@ func (m *Manager) open(id, workspace string, create bool) (*Session, error) {
 		return nil, errors.Join(fmt.Errorf("%q is not a valid session id", id), err)
 	}
 	head, found, err := m.locate(id, ws)
+	if found && err == nil {
+		found, err = m.stays(id)
+	}
 	switch {
 	case err != nil:
 		return nil, err
 	case found:
 		ws = head.Workspace
-	case !create || strings.Contains(id, "::agent::"):
+	case !create || root(id) != id:
 		return nil, notFound(id)
 	default:
-		if err := m.taken(id); err != nil {
+		ws = cmp.Or(ws, m.cfg.Workspace)
+		if err := m.hold(id, ws); errors.Is(err, ErrElsewhere) { // its node may be dead
+			return m.Adopt(context.Background(), id)
+		} else if err != nil {
 			return nil, err
 		}
-		ws = cmp.Or(ws, m.cfg.Workspace)
 	}
 	s := &Session{m: m, id: id, workspace: ws, tape: TapeName(ws, id), parent: head.Parent, birth: head.Epoch}
 	return m.admit(s, func() error {
 		if found {
-			return s.load()
+			err := s.load()
+			if m.cfg.Owner != nil && errors.Is(err, fs.ErrNotExist) { // since it was found
+				return movedAway(id)
+			}
+			return err
 		}
 		defer m.index.naming()()
 		if err := s.create(tapeFile(s.tape), 1); err != nil {
@@ -311,14 +329,6 @@ func (m *Manager) open(id, workspace string, create bool) (*Session, error) {
 		s.indexed()
 		return nil
 	})
-}
-
-// taken returns an error if another node has a session of that id. Sub-agents are where their parents are.
-func (m *Manager) taken(id string) error {
-	if m.cfg.Taken == nil || strings.Contains(id, "::agent::") {
-		return nil
-	}
-	return m.cfg.Taken(id)
 }
 
 // locate finds the tape of a session.

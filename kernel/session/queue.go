@@ -28,6 +28,9 @@ var ErrRecovered = errors.New("the disk has failed, and the session goes on from
 // SetQueue replaces the queue that the session had in an epoch. In another epoch it may have
 // had another queue: then nothing is replaced, and the error is [ErrRecovered].
 func (s *Session) SetQueue(prompts []Prompt, epoch string) (int64, error) {
+	if err := s.m.hold(s.id, s.workspace); err != nil {
+		return 0, err
+	}
 	if prompts == nil {
 		prompts = []Prompt{}
 	}

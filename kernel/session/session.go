@@ -66,6 +66,8 @@ type Session struct {
 	used     atomic.Int64 // when it was used last, in nanoseconds
 	pins     int          // turns and other work that need the tape open
 	gone     bool
+	moved    bool // and is on another node
+	apart    bool // its tape is not under its name yet
 	conns    []*Connection
 	live     []Item // items that connections may not have seen yet
 	liveFrom int64  // position of live[0] among all items
@@ -109,6 +111,8 @@ func (s *Session) ForkedAt() int64 {
 func (s *Session) load() error {
 	s.touch()
 	switch {
+	case s.moved:
+		return movedAway(s.id)
 	case s.gone:
 		return notFound(s.id)
 	case s.j != nil:
@@ -251,6 +255,9 @@ func (s *Session) note(ev event.Event, data any, epoch string) (int64, error) {
 // context for the model. client is the client's id of the message, turn the turn
 // that it belongs to.
 func (s *Session) Say(m Message, client, turn string) (int64, error) {
+	if err := s.m.hold(s.id, s.workspace); err != nil {
+		return 0, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.load(); err != nil {
@@ -270,14 +277,17 @@ func (s *Session) Say(m Message, client, turn string) (int64, error) {
 
 // SetSystem sets the system prompt of this session; "" removes it.
 func (s *Session) SetSystem(text string) error {
+	if err := s.m.hold(s.id, s.workspace); err != nil {
+		return err
+	}
 	_, err := s.Note(event.Event{Kind: noteSystem, SessionID: s.id, ID: uuid.NewString(), Time: time.Now(), Source: event.KernelSource}, struct {
 		Text string `json:"text"`
 	}{text})
 	return err
 }
 
-// Sync returns once an entry has reached the disk. If the disk fails, the session goes on
-// from what is on it: its state no longer has the entry.
+// Sync returns once an entry has reached the disk, and those of the cluster that it is kept on. If the
+// disk fails, the session goes on from what is on it: its state no longer has the entry.
 func (s *Session) Sync(ctx context.Context, entry int64) error {
 	s.mu.Lock()
 	err := s.load()
@@ -286,8 +296,12 @@ func (s *Session) Sync(ctx context.Context, entry int64) error {
 	if err != nil {
 		return err
 	}
-	defer s.m.stalled(s.id, "fsync", time.Now())
+	begun := time.Now()
 	err = j.Sync(ctx, entry)
+	s.m.stalled(s.id, "fsync", begun)
+	if err == nil {
+		return s.kept(ctx)
+	}
 	if !errors.Is(err, journal.ErrFailed) {
 		return err
 	}

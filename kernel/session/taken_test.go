@@ -1,9 +1,29 @@
 package session
 
 import (
+	"context"
 	"errors"
 	"testing"
 )
+
+// foreign is an owner that refuses sessions that are not "mine".
+type foreign struct {
+	Owner
+	asked *int
+	err   error
+}
+
+func (f *foreign) Hold(_ context.Context, id, _ string) error {
+	if id == "mine" {
+		return nil
+	}
+	*f.asked++
+	return f.err
+}
+
+func (*foreign) Elsewhere(context.Context, string) string { return "" }
+
+func (*foreign) Grew(string, File) {}
 
 // A session that another node has is not made a second time, neither by name nor as a fork; those
 // that are here are opened as ever.
@@ -14,7 +34,7 @@ func TestTakenSessionsAreNotMade(t *testing.T) {
 	}
 	asked := 0
 	taken := errors.New("it is on another node")
-	m.cfg.Taken = func(string) error { asked++; return taken }
+	m.cfg.Owner = &foreign{asked: &asked, err: taken}
 	if _, err := m.Open("theirs", ""); !errors.Is(err, taken) {
 		t.Errorf("Open() = %v, want %v", err, taken)
 	}

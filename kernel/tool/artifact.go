@@ -36,6 +36,8 @@ type Store struct {
 	// Mark ends the ids of artifacts: "@" and the name of this node of a cluster. Set before
 	// use; optional.
 	Mark string
+	// Saved is called with the name of each artifact below the root. Set before use; optional.
+	Saved func(session, name string)
 
 	root *os.Root
 	mu   sync.Mutex
@@ -83,6 +85,9 @@ func (s *Store) Put(call Call, mimeType string, data []byte) (Artifact, error) {
 		return Artifact{}, fmt.Errorf("store artifact of call %s: %w", call.ID, err)
 	}
 	s.used[d] = used + a.Size
+	if s.Saved != nil {
+		s.Saved(call.SessionID, path.Join(in, a.ID))
+	}
 	return a, nil
 }
 

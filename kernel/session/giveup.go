@@ -1,0 +1,116 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"time"
+
+	"github.com/yaya-ai/yaya/internal/worded"
+	"github.com/yaya-ai/yaya/kernel/bus"
+	"github.com/yaya-ai/yaya/kernel/event"
+)
+
+// movedAway is why a session cannot be used that was here a moment ago.
+func movedAway(id string) error {
+	return worded.Error(ErrElsewhere, "another node has just taken over the session %s: try again", id)
+}
+
+// GiveUp puts a session away that another node owns, with its sub-agents. A tape that has entries which
+// were not copied stays in the archive; another one stays as long as forks read it.
+func (m *Manager) GiveUp(id string) error {
+	m.giving.Lock()
+	defer m.giving.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), giveUpTime)
+	defer cancel()
+	var all []start
+	var files []File
+	err := m.family(id, func(h start, tape string) error {
+		size, err := m.size(tapeFile(tape))
+		all, files = append(all, h), append(files, File{tapeFile(tape), h.Epoch, size})
+		return err
+	})
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	whole, err := m.cfg.Owner.Copied(ctx, id, files)
+	if err != nil { // then nothing is lost for sure
+		whole = false
+	}
+	errs := []error{err}
+	for _, h := range all {
+		s, err := m.held(h)
+		if errors.Is(err, ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		name, err := s.putAway(whole)
+		s.mu.Unlock()
+		if err = errors.Join(err, m.putFolderAway(s.id, whole)); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		for _, c := range s.connections() {
+			c.end("client_close")
+		}
+		m.mu.Lock()
+		if m.sessions[s.id] == s {
+			delete(m.sessions, s.id)
+		}
+		m.mu.Unlock()
+		log := m.cfg.Log.Warn().Str("session", s.id)
+		if !whole {
+			log = log.Str("archive", name)
+		}
+		log.Msg("a session was put away, because the cluster has another copy of it")
+		m.publish(func(e *bus.Emitter) error {
+			_, err := bus.Publish(e, event.SessionWasDeleted, s.id, event.SessionDeleted{SessionID: s.id})
+			return err
+		})
+	}
+	return errors.Join(errs...)
+}
+
+const giveUpTime = 10 * time.Second
+
+// putFolderAway takes the folder of a session away, for the archive if its tape is there.
+func (m *Manager) putFolderAway(id string, copied bool) error {
+	folder := path.Join(filesDir, event.Folder(id))
+	if copied {
+		return m.removeAll(folder, maxFolders)
+	}
+	if err := m.cfg.FS.MkdirAll(putAway); err != nil {
+		return err
+	}
+	err := m.cfg.FS.Rename(folder, fmt.Sprintf("%s/%s.%d", putAway, event.Folder(id), time.Now().UnixMilli()))
+	if errors.Is(err, fs.ErrNotExist) { // only sessions of clients have one
+		return nil
+	}
+	return err
+}
+
+// putAway takes the tape of a session of another node away; mu is held.
+func (s *Session) putAway(copied bool) (name string, err error) {
+	fsys, tape := s.m.cfg.FS, tapeFile(s.tape)
+	suffix := archiveSuffix
+	if copied {
+		suffix = deletedSuffix
+	}
+	name = path.Join(archiveDir, s.tape+".jsonl."+stamp(time.Now())+suffix)
+	if err := errors.Join(fsys.Link(tape, name), fsys.SyncDir(archiveDir)); err != nil {
+		return "", err
+	}
+	defer s.m.index.naming()()
+	if err := fsys.Remove(tape); err != nil {
+		return name, err
+	}
+	s.m.index.drop(s.key())
+	s.gone, s.moved = true, true
+	s.m.forgetQueue(s.tape)
+	return name, errors.Join(fsys.SyncDir(tapesDir), s.close())
+}
