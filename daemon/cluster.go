@@ -6,9 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
-	"net/url"
 	"os"
 	"slices"
 	"sync"
@@ -22,10 +20,10 @@ import (
 	"github.com/yaya-ai/yaya/control/embedded"
 	"github.com/yaya-ai/yaya/control/jetstream"
 	"github.com/yaya-ai/yaya/control/nodes"
+	"github.com/yaya-ai/yaya/control/tapes"
 	"github.com/yaya-ai/yaya/control/tunnel"
 	"github.com/yaya-ai/yaya/gateway/admin"
 	"github.com/yaya-ai/yaya/gateway/forward"
-	"github.com/yaya-ai/yaya/gateway/sessions"
 )
 
 // cluster holds all that a node shares with others: the log, and the connection to the servers
@@ -35,7 +33,10 @@ type cluster struct {
 	own   *embedded.Server // nil if NATS servers of the team keep the log
 	conn  *nats.Conn
 	log   *jetstream.Log
-	news  *jetstream.Fanout
+	tapes *tapes.Tapes // of the sessions of agents; nil until there is a kernel
+	// beside are the streams that are kept beside the log, by as many servers.
+	beside []*jetstream.Stream
+	news   *jetstream.Fanout
 	// way leads to the other nodes, and forward passes requests on along it.
 	way     *tunnel.Tunnel
 	forward *forward.Forwarder
@@ -58,6 +59,13 @@ func (c *controlPlane) openCluster(ctx context.Context, data *os.Root, n nodes.N
 	if cl.log, err = jetstream.Open(ctx, cl.conn, jetstream.Options{Node: n.Name, Copy: c.files, Log: log}); err != nil {
 		return err
 	}
+	for _, name := range tapes.Streams() {
+		s, err := jetstream.NewStream(cl.conn, name)
+		if err != nil {
+			return err
+		}
+		cl.beside = append(cl.beside, s)
+	}
 	if cl.news, err = jetstream.NewFanout(cl.conn, "yaya_news", log); err != nil {
 		return err
 	}
@@ -79,14 +87,6 @@ func (c *cluster) serve(ctx context.Context, devices *auth.Authority, h http.Han
 		}
 	})
 	return func() { cancel(); job.Wait() }
-}
-
-// taken returns an error if another node that answers has a session.
-func (c *cluster) taken(session string) error {
-	if node := c.forward.Locate(context.Background(), sessions.NodePath+"/"+url.PathEscape(session)); node != "" {
-		return fmt.Errorf("the session %s is on the node %s: use it there, on the page or over /v1", session, node)
-	}
-	return nil
 }
 
 // changesTopic is where nodes tell each other which of their parts have changed that all of them show.
@@ -125,8 +125,11 @@ func (c *controlPlane) between() control.Fanout {
 func (c *cluster) Close() error {
 	c.ends.all()
 	var err error
+	if c.tapes != nil {
+		err = c.tapes.Close()
+	}
 	if c.log != nil {
-		err = c.log.Close()
+		err = errors.Join(err, c.log.Close())
 	}
 	if c.forward != nil {
 		c.forward.Close()

@@ -82,6 +82,11 @@ func (c *cluster) resize(ctx context.Context, log zerolog.Logger) {
 		if err == nil {
 			err = c.log.Resize(ctx, embedded.Copies(n))
 		}
+		for _, s := range c.beside {
+			if err == nil {
+				err = s.Resize(ctx, embedded.Copies(n))
+			}
+		}
 		if err != nil && ctx.Err() == nil { // a server that has just joined may not run yet
 			log.Debug().Err(err).Msg("the servers that keep the log cannot be changed now")
 		}
@@ -101,7 +106,13 @@ func (c *cluster) leave(ctx context.Context, node string) error {
 	defer cancel()
 	if all := c.nodes.Members(); len(all) == 2 {
 		i := slices.IndexFunc(all, func(m nodes.Member) bool { return m.Name != node })
-		if err := c.log.Alone(ctx, all[i].Name); err != nil {
+		err := c.log.Alone(ctx, all[i].Name)
+		for _, s := range c.beside {
+			if err == nil {
+				err = s.Alone(ctx, all[i].Name)
+			}
+		}
+		if err != nil {
 			return fmt.Errorf("%w: of two nodes both have to run until %s keeps the log alone: %w", control.ErrUnavailable, all[i].Name, err)
 		}
 	}

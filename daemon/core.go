@@ -74,15 +74,22 @@ func openCore(ctx context.Context, st *stores) (_ *core, err error) {
 	if st.controlPlane != nil {
 		cfg.Audit, cfg.Denied = st.controlPlane.decided, st.controlPlane.guarded
 	}
-	if n := st.cluster(); n != nil {
-		cfg.Taken = n.taken
+	n := st.cluster()
+	var own *owner
+	if n != nil {
+		if own, err = openOwner(n, at.data, at.log); err != nil {
+			return nil, err
+		}
+		cfg.Owner = own
+	} else {
+		cfg.Owner = ownerAlone(at.data)
 	}
 	k, err := kernel.Open(cfg)
 	if err != nil {
 		return nil, err
 	}
 	c.kernel = k
-	if n := st.cluster(); n != nil {
+	if n != nil {
 		k.Artifacts.Mark = "@" + n.nodes.Name()
 	}
 	defer func() {
@@ -91,6 +98,9 @@ func openCore(ctx context.Context, st *stores) (_ *core, err error) {
 		}
 	}()
 	c.procs.Adopt() // before anything is started
+	if n != nil {
+		own.serve(k)
+	}
 	if c.recorded, err = st.record.follow(k.Bus); err != nil {
 		return nil, err
 	}

@@ -28,7 +28,7 @@ func WithSessions(g *Flags, f func(*session.Manager) error) (err error) {
 	if err != nil {
 		return fmt.Errorf("the current folder: %w", err)
 	}
-	m, err := session.OpenManager(session.Config{FS: journal.Root(data), Workspace: dir, Log: zerolog.Nop()})
+	m, err := session.OpenManager(session.Config{FS: journal.Root(data), Workspace: dir, Owner: ownerAlone(data), Log: zerolog.Nop()})
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,9 @@ import (
 	"archive/tar"
 	"compress/gzip"
 	"errors"
+	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -125,12 +127,20 @@ func TestClusterWithoutNATS(t *testing.T) {
 		t.Fatalf("the leader is %q, want one of %v", north.cluster().Status.Leader, nodeNames)
 	}
 	killed := all[leader]
+	_, made := killed.v1("POST", "/sessions", `{"workspace_path":"`+t.TempDir()+`"}`)
+	id, _ := made["session_id"].(string)
+	killed.tells(id, "one")
 	rest := slices.DeleteFunc(slices.Clone(all), func(m *member) bool { return m == killed })
 	killed.kill()
 	rest[0].eventually("a device is revoked without the server that led", func() (string, bool) {
 		out, err := rest[0].run("device", "revoke", "phone")
 		return out, err == nil
 	})
+	rest[1].eventually("a session of the server that led goes on", func() (string, bool) {
+		status, got := rest[1].v1("GET", "/sessions/"+id, "")
+		return fmt.Sprint(status, got), status == http.StatusOK
+	})
+	rest[0].tells(id, "two")
 	killed.p = killed.serve()
 	for _, b := range all {
 		if b.knows(rest[0].box); b.admits(phone.Token) {

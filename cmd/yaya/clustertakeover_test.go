@@ -1,0 +1,133 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/yaya-ai/yaya/internal/eventually"
+)
+
+// says returns what is said in a session, by whoever is asked.
+func (b *box) says(session string) (all []string) {
+	b.t.Helper()
+	status, raw, _ := b.raw("GET", "/v1/sessions/"+session+"/messages", "")
+	var out struct {
+		Messages []struct {
+			Role  string
+			Parts []struct{ Text string }
+		}
+	}
+	if err := json.Unmarshal(raw, &out); status != http.StatusOK || err != nil {
+		b.t.Fatalf("the messages of %s: %d %s, %v", session, status, raw, err)
+	}
+	for _, m := range out.Messages {
+		for _, p := range m.Parts {
+			all = append(all, m.Role+": "+p.Text)
+		}
+	}
+	return all
+}
+
+// tells sends a message to a session, and waits until its turn has ended.
+func (b *box) tells(session, text string) {
+	b.t.Helper()
+	body, err := json.Marshal(map[string]any{"role": "user", "parts": []any{map[string]any{"type": "text", "text": text}}})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	status, turn := b.v1("POST", "/sessions/"+session+"/messages", string(body))
+	if status != http.StatusAccepted {
+		b.t.Fatalf("a message to %s: %d %v", session, status, turn)
+	}
+	eventually.True(b.t, "the turn ends", func() bool {
+		status, got := b.v1("GET", "/sessions/"+session, "")
+		return status == http.StatusOK && got["last_turn_id"] == turn["turn_id"] && got["status"] == "active" && len(b.says(session))%2 == 0
+	})
+}
+
+// The session of a node that dies goes on where somebody asks for it, with all that was acknowledged; the
+// node gives it up when it is back. So does one that stands still for a while.
+func TestClusterTakesOver(t *testing.T) {
+	t.Parallel()
+	n := newNATS(t)
+	all, _ := newCluster(t, n)
+	north, south, west := all[0], all[1], all[2]
+	dir := t.TempDir()
+	status, made := south.v1("POST", "/sessions", `{"workspace_path":"`+dir+`","title":"long work"}`)
+	if status != http.StatusCreated {
+		t.Fatalf("a session: %d %v", status, made)
+	}
+	id := made["session_id"].(string)
+	south.tells(id, "one")
+	west.tells(id, "two") // which south does
+
+	listed := func(b *member, node string) bool {
+		t.Helper()
+		status, raw, _ := b.raw("GET", "/v1/sessions", "")
+		var out struct {
+			Sessions []struct{ ID, Node, Title string }
+		}
+		if err := json.Unmarshal(raw, &out); status != http.StatusOK || err != nil {
+			t.Fatalf("the list: %d %s", status, raw)
+		}
+		at := []string{}
+		for _, s := range out.Sessions {
+			if s.ID == id && s.Title == "long work" {
+				at = append(at, s.Node)
+			}
+		}
+		return slices.Equal(at, []string{node})
+	}
+	south.kill()
+	eventually.True(t, "the session of a dead node is listed", func() bool { return listed(west, "south") })
+	began := time.Now()
+	status, got := north.v1("GET", "/sessions/"+id, "")
+	if status != http.StatusOK || got["title"] != "long work" || got["workspace_path"] != dir {
+		t.Fatalf("the session of a node that was killed: %d %v", status, got)
+	}
+	t.Logf("north had the session %v after its node was killed", time.Since(began).Round(time.Millisecond))
+	if got := strings.Join(north.says(id), "|"); !strings.Contains(got, "user: one") || !strings.Contains(got, "user: two") {
+		t.Errorf("it says %q", got)
+	}
+	west.tells(id, "three")
+	if status, got := west.v1("GET", "/sessions/"+id, ""); status != http.StatusOK || got["turn_id"] != nil {
+		t.Errorf("on west: %d %v", status, got)
+	}
+
+	south.p = south.serve()
+	eventually.True(t, "south serves it from north", func() bool { return listed(south, "north") })
+	want := strings.Join(north.says(id), "|")
+	if got := strings.Join(south.says(id), "|"); got != want {
+		t.Errorf("south says %q, and north %q", got, want)
+	}
+
+	// north stands still, and west takes the session.
+	if err := north.p.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = north.p.Process.Signal(syscall.SIGCONT) }() // of a process that may have ended
+	eventually.True(t, "west has it", func() bool {
+		status, _ := west.v1("GET", "/sessions/"+id, "")
+		return status == http.StatusOK
+	})
+	west.tells(id, "four")
+	if err := north.p.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	eventually.True(t, "north gives it up", func() bool {
+		status, got := north.v1("GET", "/sessions/"+id, "")
+		return status == http.StatusOK && got["last_turn_id"] != nil && strings.Contains(strings.Join(north.says(id), "|"), "user: four")
+	})
+	north.tells(id, "five")
+	want = strings.Join(west.says(id), "|")
+	for _, b := range all {
+		if got := strings.Join(b.says(id), "|"); got != want || strings.Count(got, "user: ") != 5 {
+			t.Errorf("a node says %q, want %q", got, want)
+		}
+	}
+}
