@@ -27,6 +27,7 @@ type front struct {
 	bridge     *bridge
 	in         *entrance
 	sockets    *wire.Server
+	agents     *wire.Agents
 	endSockets func()
 	chats      *chatAPI
 	manager    *manage.Manager
@@ -58,7 +59,7 @@ func openFront(ctx context.Context, b *bridge, in *entrance, named []string, wit
 		return nil, err
 	}
 	f.ends.add(f.chats.Close)
-	f.sockets, f.endSockets = newSockets(ctx, b, attempts)
+	f.sockets, f.agents, f.endSockets = newSockets(ctx, b, attempts)
 	f.ends.add(f.endSockets)
 	live, endLive, err := newLive(ctx, b, f.sockets)
 	if err != nil {
@@ -106,6 +107,8 @@ func (f *front) passedOn() http.Handler {
 	mux.Handle("/mcp/{profile}", f.bridge.down)
 	mux.Handle("/v1/", f.chats.API)
 	mux.Handle("POST /api/approvals/{id}", f.api.API)
+	mux.Handle("GET "+wire.NodeTopics, f.sockets.PassedOn())
+	mux.Handle("GET "+wire.NodeAgents+"/{id}", forward.ForNodes(f.agents.ForNodes))
 	asks, chats := forward.ForNodes(f.api.ForNodes), forward.ForNodes(f.chats.ForNodes)
 	mux.Handle("GET "+admin.NodeApprovals, asks)
 	mux.Handle("GET "+admin.NodeApprovals+"/{id}", asks)

@@ -20,24 +20,29 @@ import (
 // socketGrace is how long WebSockets have to take their leave.
 const socketGrace = 3 * time.Second
 
-// newSockets makes the WebSockets of devices. end ends them, and may be called more than
-// once.
-func newSockets(ctx context.Context, b *bridge, attempts *auth.Attempts) (s *wire.Server, end func()) {
+// newSockets makes the WebSockets of devices, and the topics of agents. end ends them, and may be
+// called more than once.
+func newSockets(ctx context.Context, b *bridge, attempts *auth.Attempts) (s *wire.Server, agents *wire.Agents, end func()) {
 	c, controlPlane := b.core, b.core.st.controlPlane
-	s = wire.New(wire.Config{
+	cfg := wire.Config{
 		Authority: controlPlane.devices, KernelID: controlPlane.kernel, Audience: gateway.Audience, Address: gateway.Address, Known: gateway.Known, Attempts: attempts, Log: c.st.at.log,
 		OnPresence: func(device string, there bool) {
 			controlPlane.plane.Presence(device, there)
 			b.changes.tell(admin.PartDevices, admin.PartAgents)
 		},
-	})
-	agents := wire.NewAgents(wire.AgentsConfig{Server: s, Sessions: c.kernel.Sessions, Loop: c.kernel.Loop, Approvals: c.kernel.Approvals, Begin: c.begin})
+	}
+	if n := c.st.cluster(); n != nil {
+		cfg.Nodes = n.forward
+	}
+	s = wire.New(cfg)
+	agents = wire.NewAgents(wire.AgentsConfig{Server: s, Sessions: c.kernel.Sessions, Loop: c.kernel.Loop, Approvals: c.kernel.Approvals, Begin: c.begin})
 	s.Handle("agent:lobby", controlPlane.plane.Lobby())
 	s.Handle(wire.AgentPrefix, agents)
 	c.metrics.Gauge("yaya_websockets", "Authenticated WebSockets.", func() float64 { n, _, _ := s.Stats(); return float64(n) })
 	c.metrics.Gauge("yaya_websockets_slow", "WebSockets closed because their clients did not keep up, since the start.", func() float64 { _, n, _ := s.Stats(); return float64(n) })
 	c.metrics.Gauge("yaya_events_delivered", "Events delivered to WebSockets, since the start.", func() float64 { _, _, n := s.Stats(); return float64(n) })
-	return s, sync.OnceFunc(func() {
+	c.metrics.Gauge("yaya_passed_websockets", "WebSockets that other nodes of a cluster hold open for clients of theirs.", func() float64 { return float64(s.Passed()) })
+	return s, agents, sync.OnceFunc(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), socketGrace)
 		defer cancel()
 		if err := s.Close(ctx); err != nil {

@@ -2,19 +2,22 @@
 // lobby and an agent, says something, and stays joined over restarts of the server
 // without missing an event.
 //
-//	node watch.mjs URL CODE [MODULE]     MODULE is where phoenix is, "phoenix" by default
+//	node watch.mjs URL CODE [MODULE [AGENT]]
+//
+// MODULE is where phoenix is, "phoenix" by default. AGENT is one that is there, on whichever node
+// of a cluster; without it, a new one is begun.
 //
 // Every line of its output is one JSON object. A line on its input says something to
 // the agent.
 import { createInterface } from "node:readline";
 import { enrol, rpc, transport } from "./yaya.mjs";
 
-const [url, code, module = "phoenix"] = process.argv.slice(2);
+const [url, code, module = "phoenix", agentId] = process.argv.slice(2);
 const { Socket } = await import(module);
 const say = (v) => console.log(JSON.stringify(v));
 
 const device = await enrol(url, { code, deviceId: "phoenix-" + process.pid, label: "phoenix example" });
-const { id } = await rpc(device, "agent.spawn", { skill: "chat", context: {} });
+const { id } = agentId ? { id: agentId } : await rpc(device, "agent.spawn", { skill: "chat", context: {} });
 say({ did: "spawn", id });
 
 const socket = new Socket(url.replace(/^http/, "ws") + "/socket", {

@@ -143,18 +143,22 @@ func nodeOf(ctx context.Context) string {
 func rewrite(r *httputil.ProxyRequest) {
 	r.Out.URL.Scheme, r.Out.URL.Host = "https", nodeOf(r.In.Context())
 	r.Out.Host = r.Out.URL.Host
-	p := auth.FromContext(r.In.Context())
+	establish(r.Out.Header, auth.FromContext(r.In.Context()))
+}
+
+// establish has a request say who it is from.
+func establish(h http.Header, p auth.Principal) {
 	switch p.Kind {
 	case auth.Owner:
-		r.Out.Header.Set(callerHeader, fromOwner)
-		r.Out.Header.Del("Authorization")
+		h.Set(callerHeader, fromOwner)
+		h.Del("Authorization")
 	case auth.External:
-		r.Out.Header.Set(callerHeader, fromExternal+url.QueryEscape(p.ID))
-		r.Out.Header.Del("Authorization")
+		h.Set(callerHeader, fromExternal+url.QueryEscape(p.ID))
+		h.Del("Authorization")
 	case auth.Device, auth.Lasting:
-		r.Out.Header.Set(callerHeader, fromToken)
+		h.Set(callerHeader, fromToken)
 	case auth.Anonymous, auth.Server: // the other node serves nobody
-		r.Out.Header.Del(callerHeader)
+		h.Del(callerHeader)
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"net/http"
+	"net/url"
 
 	"github.com/yaya-ai/yaya/auth"
 	"github.com/yaya-ai/yaya/control"
@@ -62,6 +64,16 @@ type AgentJoined struct {
 	Snapshot session.Snapshot `json:"snapshot"`
 }
 
+// ForNodes tells other nodes whether an agent is here.
+func (a *Agents) ForNodes(w http.ResponseWriter, r *http.Request) {
+	id := r.PathValue("id")
+	if _, err := a.cfg.Sessions.Find(id, ""); event.CheckSession(id) != nil || id == event.KernelSession || errors.Is(err, session.ErrNotFound) {
+		http.NotFound(w, r)
+		return
+	}
+	w.WriteHeader(http.StatusOK)
+}
+
 // Allows implements [Guarded].
 func (*Agents) Allows(p auth.Principal, _ string) error { return auth.Allow(p, auth.SessionsRead) }
 
@@ -76,7 +88,7 @@ func (a *Agents) Join(ctx context.Context, c Client, topic string, since *Cursor
 	}
 	s, err := a.cfg.Sessions.Find(id, "")
 	if errors.Is(err, session.ErrNotFound) {
-		return Joined{}, Refuse("unmatched topic")
+		return Joined{Elsewhere: NodeAgents + "/" + url.PathEscape(id)}, nil
 	}
 	if err != nil {
 		return Joined{}, err

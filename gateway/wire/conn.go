@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/netip"
 	"sync"
@@ -48,6 +47,8 @@ type conn struct {
 	q   queue
 	id  string
 	fmt codec.Format
+	// passed says that the client is one of another node, which passes on what it says about a topic.
+	passed bool
 
 	done    chan struct{} // closed when it is over
 	once    sync.Once
@@ -58,6 +59,7 @@ type conn struct {
 
 	mu      sync.Mutex
 	who     auth.Principal
+	token   string // that it has shown, "" for the owner
 	release func() // of the hold
 	subs    map[string]*subscription
 
@@ -117,13 +119,20 @@ func (c *conn) principal() auth.Principal {
 	return c.who
 }
 
+// shown returns the principal and its token.
+func (c *conn) shown() (auth.Principal, string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.who, c.token
+}
+
 func (c *conn) alive() error { return c.ws.SetReadDeadline(time.Now().Add(c.s.deadAfter)) }
 
 // push queues a frame; who does not keep up is closed.
 func (c *conn) push(frame []byte, soon bool) {
 	if c.q.push(frame, soon) != nil {
 		c.s.stats.slow.Add(1)
-		c.q.finish(c.farewell(CloseSlow, "too slow: join again with the cursor you have"), slowGrace)
+		c.q.finish(c.farewell(CloseSlow, tooSlow), slowGrace)
 	}
 }
 
@@ -132,6 +141,8 @@ func (c *conn) end(code int, reason string) { c.q.finish(c.farewell(code, reason
 
 // leave writes what is queued, says why, and closes.
 func (c *conn) leave(code int, reason string) { c.q.flush(c.farewell(code, reason)) }
+
+const tooSlow = "too slow: join again with the cursor you have"
 
 // farewell is an event that says why, for clients that cannot see close codes, and
 // the close frame.
@@ -237,6 +248,7 @@ func (c *conn) prove(challenge *auth.Challenge, data []byte, addr netip.Addr) (a
 		return auth.Principal{}, errors.New("too many failed attempts")
 	}
 	p, err := c.s.cfg.Authority.Prove(challenge, f.Token, sig)
+	c.token = f.Token
 	if err != nil && !errors.Is(err, auth.ErrBehind) {
 		c.s.cfg.Attempts.Fail(addr)
 	}
@@ -245,7 +257,7 @@ func (c *conn) prove(challenge *auth.Challenge, data []byte, addr netip.Addr) (a
 
 // become makes somebody the connection's principal: its rights are those that
 // count, and when they end, so does the connection.
-func (c *conn) become(p auth.Principal) {
+func (c *conn) become(p auth.Principal, token string) {
 	release := c.s.cfg.Authority.Hold(p, func(cause error) {
 		if errors.Is(cause, auth.ErrBehind) {
 			c.end(CloseRestart, "this node is cut off from the others: come back")
@@ -255,7 +267,7 @@ func (c *conn) become(p auth.Principal) {
 	})
 	c.mu.Lock()
 	old := c.release
-	c.who, c.release = p, release
+	c.who, c.token, c.release = p, token, release
 	c.mu.Unlock()
 	old()
 }
@@ -267,8 +279,8 @@ func (c *conn) welcome(p auth.Principal) error {
 		return err
 	}
 	c.push(ok, false)
-	c.become(p)
-	if auth.Allow(p, auth.KernelAttach) == nil {
+	c.become(p, c.token)
+	if c.passed || auth.Allow(p, auth.KernelAttach) == nil { // the other node limits what its client says
 		c.factor = kernelFactor
 		c.tokens *= kernelFactor
 	}
@@ -369,29 +381,4 @@ func (c *conn) reply(m codec.Message, response any, err error) {
 		payload = []byte(`{"status":"error","response":{"reason":"internal error"}}`)
 	}
 	c.push(c.fmt.Frame(codec.Message{JoinRef: m.JoinRef, Ref: m.Ref, Topic: m.Topic, Event: "phx_reply", Payload: payload}), false)
-}
-
-// Problem is an error that a client gets to read, as the response of a reply with
-// status "error".
-type Problem struct {
-	Reason string `json:"reason"`
-	Code   int    `json:"code,omitempty"`
-}
-
-func (p *Problem) Error() string { return p.Reason }
-
-// Refuse returns a [Problem].
-func Refuse(format string, args ...any) error { return &Problem{Reason: fmt.Sprintf(format, args...)} }
-
-// problem returns the problem that a client gets for an error.
-func (s *Server) problem(err error) *Problem {
-	if p, ok := errors.AsType[*Problem](err); ok {
-		return p
-	}
-	if errors.Is(err, auth.ErrForbidden) {
-		return &Problem{Reason: "forbidden"}
-	}
-	id := uuid.NewString()
-	s.cfg.Log.Error().Err(err).Str("id", id).Msg("a message could not be handled")
-	return &Problem{Reason: "internal error " + id}
 }

@@ -83,6 +83,9 @@ type Joined struct {
 	// Live are events that go to this client before the first live one: what is
 	// under way. It must not block.
 	Live func() []Event
+	// Elsewhere, unless "", says that this node does not have the topic, and where nodes ask each
+	// other for it. Nothing else is set then.
+	Elsewhere string
 	// Still, unless nil, is held while Live is called and the client goes live: the
 	// lock under which the topic's events are published.
 	Still sync.Locker
@@ -134,6 +137,7 @@ type subscription struct {
 	joinRef *string
 	ctx     context.Context // a base context: of what the client pushes to the topic, until it leaves
 	cancel  context.CancelFunc
+	relay   *relay // for the reader; nil for a topic that this node has
 
 	// Guarded by the topic.
 	live bool  // it gets what is published
@@ -219,7 +223,7 @@ type stats struct{ slow, delivered atomic.Int64 }
 func (s *Server) Stats() (connections int, slow, delivered int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.conns), s.stats.slow.Load(), s.stats.delivered.Load()
+	return len(s.conns) - s.passed.all, s.stats.slow.Load(), s.stats.delivered.Load()
 }
 
 func (c *conn) subscription(topic string) *subscription {

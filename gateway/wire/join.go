@@ -62,6 +62,10 @@ func (s *Server) join(c *conn, m codec.Message) {
 		c.reply(m, nil, err)
 		return
 	}
+	if joined.Elsewhere != "" {
+		s.joinElsewhere(sub, m, joined.Elsewhere, since)
+		return
+	}
 	if joined.Replay == nil {
 		joined.After = math.MaxInt64
 	}

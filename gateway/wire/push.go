@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/google/uuid"
+
 	"github.com/yaya-ai/yaya/auth"
 	"github.com/yaya-ai/yaya/gateway/wire/codec"
 )
@@ -40,7 +42,7 @@ func (s *Server) phoenix(c *conn, m codec.Message) {
 		if err == nil {
 			var p auth.Principal
 			if p, err = s.cfg.Authority.VerifyToken(body.Token); err == nil && p.ID == c.principal().ID {
-				c.become(p)
+				c.become(p, body.Token)
 				c.reply(m, nil, nil)
 				return
 			}
@@ -68,12 +70,19 @@ func (s *Server) push(c *conn, m codec.Message) {
 		c.reply(m, nil, Refuse("unmatched topic"))
 		return
 	}
+	payload := append(json.RawMessage(nil), m.Payload...) // the frame's buffer is used again
+	if sub.relay != nil {
+		m.Payload = payload
+		if err := sub.relay.say(m); err != nil {
+			c.reply(m, nil, err)
+		}
+		return
+	}
 	t := s.find(m.Topic)
 	if t == nil {
 		c.reply(m, nil, Refuse("unmatched topic"))
 		return
 	}
-	payload := append(json.RawMessage(nil), m.Payload...) // the frame's buffer is used again
 	response, err := t.Push(sub.ctx, s.client(c, sub), m.Topic, m.Event, payload)
 	later, ok := response.(Later)
 	if err != nil || !ok {
@@ -101,4 +110,29 @@ var errNoSuchEvent = errors.New("no such event")
 // NoSuchEvent returns the reply to an event that a topic does not know.
 func NoSuchEvent(event string) error {
 	return &Problem{Reason: fmt.Sprintf("%v: %.64q", errNoSuchEvent, event)}
+}
+
+// Problem is an error that a client gets to read, as the response of a reply with
+// status "error".
+type Problem struct {
+	Reason string `json:"reason"`
+	Code   int    `json:"code,omitempty"`
+}
+
+func (p *Problem) Error() string { return p.Reason }
+
+// Refuse returns a [Problem].
+func Refuse(format string, args ...any) error { return &Problem{Reason: fmt.Sprintf(format, args...)} }
+
+// problem returns the problem that a client gets for an error.
+func (s *Server) problem(err error) *Problem {
+	if p, ok := errors.AsType[*Problem](err); ok {
+		return p
+	}
+	if errors.Is(err, auth.ErrForbidden) {
+		return &Problem{Reason: "forbidden"}
+	}
+	id := uuid.NewString()
+	s.cfg.Log.Error().Err(err).Str("id", id).Msg("a message could not be handled")
+	return &Problem{Reason: "internal error " + id}
 }

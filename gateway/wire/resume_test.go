@@ -106,7 +106,12 @@ func TestResume(t *testing.T) {
 // client sees every event behind its first cursor once and in order (R12).
 func TestNoGapUnderAnyInterleaving(t *testing.T) {
 	w := wiretest.New(t)
-	g := w.Enroll("phone", auth.SessionsRead)
+	noGap(t, w, w, w.Enroll("phone", auth.SessionsRead))
+}
+
+// noGap has clients of a node follow a session of the same or another one.
+func noGap(t *testing.T, at, w *wiretest.World, g *wiretest.Gadget) {
+	t.Helper()
 	if _, err := w.Kernel.Sessions.Open("s", ""); err != nil {
 		t.Fatal(err)
 	}
@@ -125,10 +130,10 @@ func TestNoGapUnderAnyInterleaving(t *testing.T) {
 	})
 	// each gets the whole from the beginning, in pieces
 	follow := func(msgpack bool) (seqs []float64) {
-		at, epoch := 0.0, ""
+		seen, epoch := 0.0, ""
 		for {
-			c := w.Connect(g, msgpack, true)
-			payload := map[string]any{"since": at}
+			c := at.Connect(g, msgpack, true)
+			payload := map[string]any{"since": seen}
 			if epoch != "" {
 				payload["epoch"] = epoch
 			}
@@ -151,9 +156,9 @@ func TestNoGapUnderAnyInterleaving(t *testing.T) {
 				if !ok {
 					continue
 				}
-				at = cur["seq"].(float64)
-				seqs = append(seqs, at)
-				if at == end {
+				seen = cur["seq"].(float64)
+				seqs = append(seqs, seen)
+				if seen == end {
 					_ = c.WS.Close()
 					return seqs
 				}

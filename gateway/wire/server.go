@@ -30,7 +30,9 @@ const (
 	maxAuthFrame    = 4 << 10
 	maxMessage      = 1 << 20
 	maxConnections  = 20_000
-	maxPerPrincipal = 256 // connections of one device
+	maxPerPrincipal = 256  // connections of one device
+	maxRelays       = 2048 // joins of topics of other nodes, and as many of others here
+	maxRelaysOfOne  = 512  // of one principal
 )
 
 // Times of silence; variables, so that tests need not wait for them.
@@ -72,6 +74,8 @@ type Config struct {
 	Address func(*http.Request) netip.Addr
 	// Attempts is the budget of failed attempts that all ways to authenticate share.
 	Attempts *auth.Attempts
+	// Nodes leads to the topics of other nodes; nil if there are none.
+	Nodes Nodes
 	// Known is called with the principal that has authenticated on a connection; it may be nil.
 	Known func(net.Conn, auth.Principal)
 	// OnPresence is called when a device's first connection has come, or its last has
@@ -90,6 +94,8 @@ type Server struct {
 	conns    map[*conn]struct{}
 	fresh    map[*conn]struct{} // have not authenticated
 	devices  map[string]int
+	relays   share // joins of topics of other nodes
+	passed   share // joins of clients of other nodes here
 	unknown  *fair.Places[netip.Prefix, *stranger]
 	full     zerolog.Logger // says that places were all taken, now and then
 	handlers []handler
@@ -106,7 +112,7 @@ type Server struct {
 // New returns a server; [Server.Close] ends what it starts.
 func New(cfg Config) *Server {
 	s := &Server{
-		cfg: cfg, conns: map[*conn]struct{}{}, fresh: map[*conn]struct{}{}, devices: map[string]int{}, unknown: fair.New[netip.Prefix, *stranger](maxUnknown, maxUnknownPeer), topics: map[string]*topic{},
+		cfg: cfg, conns: map[*conn]struct{}{}, fresh: map[*conn]struct{}{}, devices: map[string]int{}, relays: share{of: map[string]int{}}, passed: share{of: map[string]int{}}, unknown: fair.New[netip.Prefix, *stranger](maxUnknown, maxUnknownPeer), topics: map[string]*topic{},
 		sweeping: make(chan struct{}), swept: make(chan struct{}),
 		full:      cfg.Log.Sample(&zerolog.BurstSampler{Burst: 1, Period: fullLogged}),
 		pingEvery: pingEvery, deadAfter: deadAfter,
@@ -232,7 +238,7 @@ func (s *Server) greet(c *conn, guest *stranger, who func(*conn) (auth.Principal
 		s.cfg.Log.Debug().Err(err).Msg("a client was not authenticated")
 		return false
 	}
-	if s.cfg.Known != nil {
+	if s.cfg.Known != nil && !c.passed {
 		s.cfg.Known(c.ws.NetConn(), p)
 	}
 	if !s.admit(c, p) {
@@ -249,8 +255,11 @@ func (s *Server) greet(c *conn, guest *stranger, who func(*conn) (auth.Principal
 
 // admit takes an authenticated connection in.
 func (s *Server) admit(c *conn, p auth.Principal) bool {
+	if c.passed {
+		return s.admitPassed(c, p)
+	}
 	s.mu.Lock()
-	if s.closed || (len(s.conns) >= maxConnections && p.Kind != auth.Owner) || s.devices[p.ID] >= maxPerPrincipal {
+	if s.closed || (len(s.conns)-s.passed.all >= maxConnections && p.Kind != auth.Owner) || s.devices[p.ID] >= maxPerPrincipal {
 		s.mu.Unlock()
 		return false
 	}
@@ -270,6 +279,11 @@ func (s *Server) forget(c *conn) {
 	id := who.ID
 	s.mu.Lock()
 	delete(s.conns, c)
+	if c.passed {
+		s.passed.give(who.Name())
+		s.mu.Unlock()
+		return
+	}
 	s.devices[id]--
 	last := s.devices[id] == 0
 	if last {
@@ -293,13 +307,6 @@ func (s *Server) Present() []string {
 	}
 	slices.Sort(out)
 	return out
-}
-
-// strangers returns those that are not.
-func (s *Server) strangers() []*conn {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Collect(maps.Keys(s.fresh))
 }
 
 // Shed tells one in so many clients to come back later, for want of memory: those

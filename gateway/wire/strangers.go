@@ -1,7 +1,9 @@
 package wire
 
 import (
+	"maps"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/yaya-ai/yaya/auth"
@@ -68,3 +70,10 @@ var evicted = codec.CloseFrame(CloseTooMany, "too many connections have not auth
 
 // evict ends a connection that has not authenticated and lost its place to another.
 func (c *conn) evict() { c.q.finish(evicted, endGrace) }
+
+// strangers returns the connections that have not authenticated.
+func (s *Server) strangers() []*conn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.fresh))
+}

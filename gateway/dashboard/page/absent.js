@@ -1,4 +1,4 @@
-// A session that this node does not have: another node of the cluster may.
+// A session that no node has that answers: one that does not may have it.
 // @ts-check
 import { seg } from './api.js';
 import { href, may, useLoaded } from './state.js';
@@ -20,11 +20,7 @@ export function Absent({ id, title }) {
     html`
       <p class="notice" role="status">
         This session is on the node <b><${Name} text=${node} max=${63} /></b>
-        , and only that node shows its conversation.
-      </p>
-      <p>
-        Open the page of that node to read it and to answer. Programs can use it through any node,
-        over <code>/v1</code>.
+        , which has not shown it. The page tries again.
       </p>
     `}
     ${known && !node && html`<p class="problem" role="alert">Session not found.</p>`}

@@ -8,6 +8,7 @@ import { words } from './text.js';
 
 const FIRST = 200; // entries to begin with
 const MORE = 500;
+const AGAIN = 5_000; // ms until a session is looked for again that no node has
 const GAP = 3000; // a session that has gone on for longer is reloaded at its end
 
 export class Session {
@@ -26,7 +27,9 @@ export class Session {
     this.text = ''; // the text that is being streamed
     this.stream = '';
     this.problem = '';
-    this.absent = false; // this node does not have it
+    this.absent = false; // no node that answers has it
+    /** @type {ReturnType<typeof setTimeout> | undefined} */
+    this.again = undefined;
     this.ready = false;
     this.busy = false;
     this.frame = 0;
@@ -37,6 +40,8 @@ export class Session {
       refused: (reason) => {
         this.absent = reason === 'unmatched topic';
         this.problem = this.absent ? '' : reason;
+        clearTimeout(this.again);
+        this.again = setTimeout(() => this.channel?.join(), AGAIN); // its node may come back
         this.changed();
       },
     });
@@ -53,6 +58,7 @@ export class Session {
   }
 
   close() {
+    clearTimeout(this.again);
     this.channel?.leave();
     cancelAnimationFrame(this.frame);
     this.onChange = () => {};

@@ -62,16 +62,19 @@ type World struct {
 	HTTP   *httptest.Server // / is the WebSocket, /rpc and /agents ask for a token
 	Stop   func()
 
+	Nodes wire.Nodes // that lead to the topics of other worlds; nil for none
 	// Exports and Invoke are the skills of this kernel; set before others use it.
 	Exports []string
 	Invoke  func(ctx context.Context, actor, skill string, payload json.RawMessage) (json.RawMessage, error)
 }
 
-// New starts a world, which ends with the test.
-
-func New(t testing.TB) *World {
+// New starts a world, which ends with the test. with changes it before.
+func New(t testing.TB, with ...func(*World)) *World {
 	t.Helper()
 	w := &World{t: t, Dir: t.TempDir()}
+	for _, f := range with {
+		f(w)
+	}
 	w.Start("")
 	t.Cleanup(func() { w.Stop() })
 	return w
@@ -117,7 +120,7 @@ func (w *World) Start(addr string) {
 	}
 	w.Kernel = k
 	w.Wire = wire.New(wire.Config{
-		Authority: w.Dev, KernelID: "k1", Log: zerolog.Nop(), Attempts: auth.NewAttempts(time.Now),
+		Authority: w.Dev, KernelID: "k1", Log: zerolog.Nop(), Attempts: auth.NewAttempts(time.Now), Nodes: w.Nodes,
 		Audience: func(r *http.Request) string { return "ws://" + r.Host + r.URL.Path },
 		Address:  func(r *http.Request) netip.Addr { return netip.MustParseAddrPort(r.RemoteAddr).Addr() }, OnPresence: w.Plane.Presence,
 	})

@@ -63,14 +63,16 @@ await run(async () => {
   await dialog.getByRole('button', { name: 'Done' }).click();
   await row('east').getByText('connected').waitFor();
 
-  // A session of another node: where it is, in the list and when it is opened.
+  // A session of another node: where it is, in the list, and its conversation when it is opened.
   await go(page, 'chat');
   const there = page.getByRole('row').filter({ hasText: 'on south' });
   await there.waitFor();
   await shot(page, 'cluster-sessions');
   await there.getByRole('link').click();
-  await page.getByText('This session is on the node south').waitFor();
-  assert.equal(await page.getByRole('textbox', { name: 'Message' }).count(), 0, 'a message would show no answer');
+  await page.getByText('echo: hello').waitFor();
+  await page.getByRole('textbox', { name: 'Message' }).fill('and from north');
+  await page.keyboard.press('Enter');
+  await page.getByText('echo: and from north').waitFor();
   await shot(page, 'cluster-session');
   await checked(page, 'a session of another node');
   await go(page, 'chat', 'sess_of-nobody');
