@@ -13,6 +13,7 @@ import (
 const (
 	NodeApprovals = "/node/approvals" // which calls wait here; below it, whether one has been asked here
 	NodeAudience  = "/node/audience"  // whether somebody is here who may answer
+	NodeDays      = "/node/days"      // totals of calls by day
 )
 
 // ForNodes answers other nodes at the paths above.
@@ -23,6 +24,8 @@ func (a *API) ForNodes(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 	case r.URL.Path == NodeApprovals:
 		api.Write(w, http.StatusOK, a.asks())
+	case r.URL.Path == NodeDays:
+		a.tellDays(w, r)
 	default:
 		w.WriteHeader(http.StatusOK)
 	}

@@ -114,17 +114,13 @@ func (a *API) trafficRoutes() {
 			return out, err
 		}, t.Log.News)
 	})
-	handle(r, "GET", "/api/traffic/daily", "dailyCalls", api.For(auth.AuditRead), "Get totals of calls by day, for up to a year", http.StatusOK, func(_ context.Context, in *struct {
-		From   string `query:"from" pattern:"^\\d{4}-\\d{2}-\\d{2}$" doc:"a day"`
-		To     string `query:"to" pattern:"^\\d{4}-\\d{2}-\\d{2}$" doc:"a day"`
-		Server string `query:"server" maxLength:"256"`
-		Tool   string `query:"tool" maxLength:"256"`
-		Client string `query:"client" maxLength:"256"`
-		By     string `query:"by" enum:"total,server,tool,client" default:"server"`
-	},
-	) (*struct{ Body []traffic.Day }, error) {
-		days, err := traffic.Daily(t.Data, t.Log, traffic.DayQuery{From: in.From, To: in.To, Server: in.Server, Tool: in.Tool, Client: in.Client, By: traffic.By(in.By)})
+	handle(r, "GET", "/api/traffic/daily", "dailyCalls", api.For(auth.AuditRead), "Get totals of calls by day, for up to a year", http.StatusOK, func(_ context.Context, in *InDays) (*struct{ Body []traffic.Day }, error) {
+		days, err := t.daily(in.query())
 		return &struct{ Body []traffic.Day }{days}, err
+	})
+	handle(r, "GET", "/api/traffic/nodes", "dailyCallsOfNodes", api.For(auth.AuditRead), "Get totals of calls by day of all nodes of the cluster", http.StatusOK, func(ctx context.Context, in *InDays) (*struct{ Body NodeTotals }, error) {
+		out, err := a.allDays(ctx, in.query())
+		return &struct{ Body NodeTotals }{out}, err
 	})
 	noted(r, bodies, "GET", "/api/traffic/{id}", "getCall", api.For(auth.AuditRead), "Get one call, with arguments and result", http.StatusOK, func(ctx context.Context, in *struct {
 		ID int64 `path:"id" minimum:"1"`

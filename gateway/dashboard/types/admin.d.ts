@@ -1216,6 +1216,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/traffic/nodes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get totals of calls by day of all nodes of the cluster
+         * @description Scope for devices: `audit:read`.
+         */
+        get: operations["dailyCallsOfNodes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/traffic/{id}": {
         parameters: {
             query?: never;
@@ -1700,6 +1720,19 @@ export interface components {
             status: string;
             /** @description send it as Authorization: Bearer; it is shown this once */
             token: string;
+        };
+        NodeDay: {
+            /** @description as in 2006-01-02 */
+            day: string;
+            /** @description missing if this yaya is alone */
+            node?: string;
+            rows: components["schemas"]["Sum"][] | null;
+        };
+        NodeTotals: {
+            /** @description by day, and then by node */
+            days: components["schemas"]["NodeDay"][] | null;
+            /** @description nodes that have not answered: their calls are not counted */
+            missing_nodes?: string[] | null;
         };
         Notice: {
             /** @description with the place, where it can be told */
@@ -4561,6 +4594,44 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    dailyCallsOfNodes: {
+        parameters: {
+            query?: {
+                /** @description a day */
+                from?: string;
+                /** @description a day */
+                to?: string;
+                server?: string;
+                tool?: string;
+                client?: string;
+                by?: "total" | "server" | "tool" | "client";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NodeTotals"];
+                };
             };
             /** @description Error */
             default: {
