@@ -990,7 +990,7 @@ func TestRotation(t *testing.T) {
 }
 
 // node opens an authority that has a folder of its own, and shares identity and log with others.
-func (w *world) node(name, dir string, first int) *auth.Authority {
+func (w *world) node(name, dir string, first int, now func() time.Time) *auth.Authority {
 	w.t.Helper()
 	keys := filepath.Join(dir, name)
 	if err := os.MkdirAll(keys, 0o700); err != nil {
@@ -1008,7 +1008,7 @@ func (w *world) node(name, dir string, first int) *auth.Authority {
 		w.t.Fatal(err)
 	}
 	w.t.Cleanup(func() { root.Close() })
-	a, err := auth.NewAuthority(auth.AuthorityConfig{Keys: root, Known: true, Node: name, GenerateKey: func() (*rsa.PrivateKey, error) {
+	a, err := auth.NewAuthority(auth.AuthorityConfig{Keys: root, Known: true, Node: name, Now: now, GenerateKey: func() (*rsa.PrivateKey, error) {
 		defer func() { first++ }()
 		return rsaKeys(first), nil
 	}})
@@ -1026,7 +1026,7 @@ func TestNodesHaveTheirOwnKeys(t *testing.T) {
 	g := newGadget("phone")
 	before := w.enroll(g)
 	w.log.Close()
-	north, south := w.node("north", dir, 1), w.node("south", dir, 3)
+	north, south := w.node("north", dir, 1, time.Now), w.node("south", dir, 3, time.Now)
 	var err error
 	w.log, err = local.Open(journal.Root(w.root), local.Options{Projections: []control.Projection{north, south}})
 	if err != nil {

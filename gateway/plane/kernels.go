@@ -23,7 +23,6 @@ const (
 	maxOfKernel = 2000     // agents
 	maxChange   = 16 << 10 // bytes of what a kernel says of an agent
 	maxSkills   = 500
-	maxAgentID  = 300
 	maxSkill    = 128
 	maxReason   = 500
 	kernelTopic = "kernel:"
@@ -362,7 +361,7 @@ func (p *Plane) register(ctx context.Context, c wire.Client, kernel string, payl
 	if err := wire.Decode(payload, &m); err != nil {
 		return nil, err
 	}
-	if m.ID == "" || len(m.ID) > maxAgentID || len(m.Skill) > maxSkill || (m.KernelID != "" && m.KernelID != kernel) {
+	if m.ID == "" || len(m.ID) > control.MaxName || len(m.Skill) > maxSkill || (m.KernelID != "" && m.KernelID != kernel) {
 		return nil, wire.Refuse("an agent is {id, kernel_id, skill, meta}, of the kernel that registers it")
 	}
 	return p.change(ctx, evRegistered, c, m.ID, registered{kernel, m.Skill, m.Meta}, func() error {
