@@ -84,7 +84,7 @@ func builtBench(t *testing.T) func(t *testing.T, fault string, flags ...string) 
 // proves fails the test if a round has checked hardly anything.
 func proves(t *testing.T, w row) {
 	t.Helper()
-	if w.Histories != 1 || w.Writes < 50 || w.Operations < 500 || w.Revocations == 0 {
-		t.Errorf("the round had %d operations, %d acknowledged changes and %d revocations, want hundreds, dozens and some", w.Operations, w.Writes, w.Revocations)
+	if w.Histories != 1 || w.Writes < 50 || w.Operations < 500 || w.Revocations == 0 || w.Seen < 50 || w.Joins < 3 {
+		t.Errorf("the round had %d operations, %d acknowledged changes, %d revocations, and dashboards that saw %d events, want hundreds, dozens, some and dozens", w.Operations, w.Writes, w.Revocations, w.Seen)
 	}
 }

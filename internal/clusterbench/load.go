@@ -29,6 +29,7 @@ const (
 	kindCall        = "call with a token"
 	kindOwnCall     = "call as the user"
 	kindRead        = "read the cluster"
+	kindAgent       = "spawn and kill an agent"
 )
 
 // load are the clients of a cluster, with their history.
@@ -95,6 +96,7 @@ func (l *load) begin(ctx, going context.Context) {
 				})
 			})
 		}
+		l.worker(going, 100*time.Millisecond, func(*mathrand.Rand) { l.agent(ctx, m) })
 		l.worker(going, 100*time.Millisecond, func(rng *mathrand.Rand) { l.device(ctx, going, rng) })
 	}
 }

@@ -38,6 +38,7 @@ type machine struct {
 	yaya, nats *process
 	gate       *process
 	http       *http.Client
+	local      *http.Client // over the socket
 }
 
 var names = [3]string{"north", "south", "west"}
@@ -70,6 +71,7 @@ func openMachine(g *ground, i int, bin string) (*machine, error) {
 		}
 		return dialLoopback(ctx, m.addr)
 	}}}
+	m.local = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4, DialContext: m.overSocket}}
 	config := map[string]any{"mcpServers": map[string]any{"tool": map[string]any{"command": self, "args": []string{"tool"}}}}
 	raw, err := json.Marshal(config)
 	if err != nil {
@@ -247,8 +249,14 @@ func (m *machine) send(ctx context.Context, method, path, token string, body any
 	return answer{resp.StatusCode, out, resp.Header.Get("Mcp-Session-Id"), date}, err
 }
 
+// overSocket connects to a yaya's socket, whose other end is always its user.
+func (m *machine) overSocket(ctx context.Context, _, _ string) (net.Conn, error) {
+	return new(net.Dialer).DialContext(ctx, "unix", filepath.Join(m.folder(), "d", "yaya.sock"))
+}
+
 func (m *machine) close() error {
 	err := errors.Join(m.yaya.kill(), m.nats.kill(), m.gate.kill())
 	m.http.CloseIdleConnections()
+	m.local.CloseIdleConnections()
 	return err
 }

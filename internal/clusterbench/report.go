@@ -17,6 +17,8 @@ type row struct {
 	Operations  int      `json:"operations"`
 	Writes      int      `json:"writes"`
 	Revocations int      `json:"revocations"`
+	Seen        int      `json:"seen"`  // events that dashboards got
+	Joins       int      `json:"joins"` // of theirs
 	Findings    []string `json:"findings"`
 	WriteGapMS  int64    `json:"max_write_gap_ms"`
 	CallGapMS   int64    `json:"max_call_gap_ms"`
@@ -29,6 +31,8 @@ func (w *row) add(p played, seed uint64) {
 	w.Operations += p.Operations
 	w.Writes += p.Writes
 	w.Revocations += p.Revocations
+	w.Seen += p.Seen
+	w.Joins += p.Joins
 	for _, f := range shorten(p.Findings) {
 		w.Findings = append(w.Findings, fmt.Sprintf("seed %d: %s", seed, f))
 	}

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -31,7 +32,8 @@ type round struct {
 	lasts  time.Duration
 	token  string // a lasting one, of clients that call tools
 	v      victims
-	cutOff [3][]entry // what nodes had before the fault ended
+	boards [3]*dashboard // one on each node
+	cutOff [3][]entry    // what nodes had before the fault ended
 }
 
 // played is the outcome of a round.
@@ -39,6 +41,7 @@ type played struct {
 	Operations  int
 	Writes      int           // acknowledged
 	Revocations int           // acknowledged, with each node asked until it refused
+	Seen, Joins int           // events that dashboards got, and how often they joined
 	Findings    []string      // what was wrong
 	WriteGap    time.Duration // the longest time without an acknowledged write, on a node that was not a victim, unless all were
 	CallGap     time.Duration // the longest time without a call of a client with a token, likewise
@@ -62,6 +65,14 @@ func play(ctx context.Context, o options, g *ground, f fault, seed uint64) (p pl
 	}
 	r.begun = time.Now()
 	going, stop := context.WithCancel(ctx)
+	watching, blind := context.WithCancel(ctx)
+	var watchers sync.WaitGroup
+	defer watchers.Wait()
+	defer blind()
+	for i, m := range r.m {
+		r.boards[i] = &dashboard{m: m}
+		watchers.Go(func() { r.boards[i].follow(watching) })
+	}
 	l := newLoad(r, seed)
 	l.begin(ctx, going)
 	err = r.fail(ctx, f)
@@ -278,6 +289,15 @@ func (r *round) judge(ctx context.Context, p *played, l *load, slack time.Durati
 	for i := range r.m {
 		p.Findings = append(p.Findings, checkPrefix(r.cutOff[i], logs[0])...)
 		p.Findings = append(p.Findings, checkPrefix(logs[i], logs[0])...)
+	}
+	newest := newestInLobby(logs[0])
+	for i, d := range r.boards {
+		if err := until(ctx, "a dashboard on "+names[i]+" hears of the last agent", func() bool { return d.reached(newest) }); err != nil {
+			p.Findings = append(p.Findings, err.Error())
+		}
+		saw, joins := d.seen()
+		p.Seen, p.Joins = p.Seen+len(saw), p.Joins+joins
+		p.Findings = append(p.Findings, checkLobby(names[i], saw, logs[0])...)
 	}
 	p.Findings = append(p.Findings, checkLog(l.ops, logs[0])...)
 	p.Findings = append(p.Findings, checkReads(l.ops)...)
