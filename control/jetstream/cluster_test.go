@@ -23,11 +23,11 @@ import (
 	"github.com/yaya-ai/yaya/internal/eventually"
 )
 
-// cluster are three servers, each with a node that is connected to it alone.
+// cluster are servers, each with a node that is connected to it alone.
 type cluster struct {
 	t      testing.TB
 	routes []*url.URL
-	nodes  [3]*node
+	nodes  []*node
 }
 
 type node struct {
@@ -42,10 +42,16 @@ type node struct {
 	applied *controltest.Recorder
 }
 
-// newCluster starts the servers, and opens the log on each node.
+// newCluster starts three servers, and opens the log on each node.
 func newCluster(t testing.TB) *cluster {
 	t.Helper()
-	c := &cluster{t: t}
+	return newClusterOf(t, 3)
+}
+
+// newClusterOf starts so many servers, and opens the log on each node.
+func newClusterOf(t testing.TB, size int) *cluster {
+	t.Helper()
+	c := &cluster{t: t, nodes: make([]*node, size)}
 	for i := range c.nodes {
 		n := &node{name: fmt.Sprint("n", i), dir: t.TempDir(), port: freePort(t), applied: &controltest.Recorder{}}
 		c.nodes[i] = n
@@ -145,7 +151,7 @@ func (c *cluster) connect(n *node) {
 		c.t.Fatal(err)
 	}
 	n.files = replica(c.t, c.t.TempDir(), n.applied)
-	o := jetstream.Options{Node: n.name, Replicas: 3, Copy: n.files}
+	o := jetstream.Options{Node: n.name, Replicas: len(c.nodes), Copy: n.files}
 	if err := jetstream.Found(c.t.Context(), n.conn, o, n.files); err != nil { // the servers elect a leader first
 		c.t.Fatal(err)
 	}
@@ -161,7 +167,7 @@ func (c *cluster) leader() *node {
 	eventually.True(c.t, "the stream has a leader", func() bool {
 		for _, n := range c.nodes {
 			if s := n.log.State(); s.Quorum {
-				i := slices.IndexFunc(c.nodes[:], func(n *node) bool { return n.name == s.Leader })
+				i := slices.IndexFunc(c.nodes, func(n *node) bool { return n.name == s.Leader })
 				if i >= 0 && c.nodes[i].up() {
 					found = c.nodes[i]
 					return true
