@@ -44,13 +44,21 @@ func newBridge(ctx context.Context, c *core, l manage.Loaded, clients downstream
 	grants := oauth.NewStore(at.data, at.vault)
 	grants.Learn = at.secrets.Declare
 	limits := serverLimits(at.settings)
-	b.mcp = mcpbridge.New(mcpbridge.Config{
+	cfg := mcpbridge.Config{
 		Servers: l.Servers, Invalid: l.Invalid, Registry: k.Tools, Artifacts: k.Artifacts, Procs: c.procs, HTTP: b.http, Grants: grants, Trust: st.trust,
 		Eras:    upstream.NewEras(at.data, func(err error) { at.log.Warn().Err(err).Msg("protocol eras") }),
 		Secrets: at.secrets, Mask: at.secrets.String, Secret: at.vault.Get, Env: os.LookupEnv, PassEnv: func() []string { return at.settings.Texts("servers.pass_env") },
 		Sandboxes: st.sandboxes, Permits: st.permitted, MayStart: c.mayStart, Refuse: st.self.refuse,
-		Home: at.Home, Workspace: st.workspace, Limits: limits, Version: Version(), Log: at.log, Telemetry: c.telemetry,
-	})
+		Home: at.Home, Workspace: st.workspace, Limits: limits, Version: Version(), Log: at.log, Telemetry: c.telemetry, Vouch: vouch,
+	}
+	if n := st.cluster(); n != nil {
+		cfg.Node, cfg.Elsewhere = n.nodes.Name(), n.elsewhere
+	} else if n, err := nodeIn(at.data); err != nil {
+		return nil, err
+	} else if n != nil { // a command works alone
+		cfg.Node = n.Name
+	}
+	b.mcp = mcpbridge.New(cfg)
 	c.packages.bringTo(b.bring) // until somebody manages the servers
 	b.host = feature.NewHost(feature.Config{Registry: k.Tools, Dispatcher: k.Dispatch, Log: at.log, OnStatus: b.onStatus, Mask: at.secrets.String})
 	c.onStopped(b.endServers)

@@ -114,6 +114,7 @@ func (f *front) passedOn() http.Handler {
 	mux.Handle("GET "+admin.NodeApprovals+"/{id}", asks)
 	mux.Handle("GET "+admin.NodeAudience, asks)
 	mux.Handle("GET "+admin.NodeDays, asks)
+	mux.Handle(nodeServers+"{server}", forward.ForNodes(f.bridge.serveNode))
 	mux.Handle("GET "+sessions.NodePath, chats)
 	mux.Handle("GET "+sessions.NodePath+"/{id}", chats)
 	return mux

@@ -112,7 +112,7 @@ func (r *record) bodies() (mode, why string) {
 
 // ToolCalled implements [tool.Observer]. Tapes have the arguments and results of agents.
 func (r *record) ToolCalled(call tool.Call, def tool.Definition, res tool.Result, took time.Duration) {
-	if call.Origin == tool.OriginMCP || call.Origin == tool.OriginCLI {
+	if call.Origin == tool.OriginMCP || call.Origin == tool.OriginCLI || call.Origin == tool.OriginNode {
 		return
 	}
 	c := traffic.Call{

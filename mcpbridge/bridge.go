@@ -1,6 +1,7 @@
 package mcpbridge
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -133,6 +134,12 @@ type Config struct {
 	PassEnv   func() []string
 	Home      string
 	Workspace string
+	// Node is the name of this node of a cluster, "" if this yaya is alone. Elsewhere returns the
+	// way to a server on another node, and its address there; nil if other nodes cannot be reached.
+	Node      string
+	Elsewhere func(node, server string) (way http.RoundTripper, address string)
+	// Vouch returns the header by which another node knows who a call is from.
+	Vouch func(who tool.Caller, origin tool.Origin) http.Header
 }
 
 // Bridge is the plugin that runs the configured servers. Its methods are safe
@@ -197,7 +204,11 @@ func (b *Bridge) Offer(f Face) { b.face = f }
 // Add starts a configured server in the background and returns warnings. A server that cannot
 // be used is recorded and reported on the bus.
 func (b *Bridge) Add(ctx context.Context, s servers.Server) []string {
-	x, warnings, err := b.expand(ctx, s)
+	s, way, err := b.place(s)
+	x, warnings := s, []string(nil)
+	if err == nil {
+		x, warnings, err = b.expand(ctx, s)
+	}
 	b.mu.Lock()
 	if _, there := b.added[s.Name]; !there { // another server of that name is not started
 		b.added[s.Name] = b.digest(x, err)
@@ -245,6 +256,10 @@ func (b *Bridge) Add(ctx context.Context, s servers.Server) []string {
 	if x.SandboxProfile() == servers.SandboxServer {
 		kept = func(line string) upstream.Denial { return b.complaint(x, hidden, line) }
 	}
+	var vouch func(tool.Caller, tool.Origin) http.Header
+	if way != nil {
+		vouch = b.cfg.Vouch
+	}
 	p := upstream.New(upstream.Config{
 		MayStart: mayStart,
 		Log:      b.logTo(x.Name),
@@ -261,7 +276,7 @@ func (b *Bridge) Add(ctx context.Context, s servers.Server) []string {
 		Sandbox: func(tell func(upstream.Denial)) (*sandbox.Run, error) { return b.enter(s, x, hidden, tell) },
 		Kept:    kept,
 		Denied:  func(denial string) { b.cfg.Log.Warn().Str("server", x.Name).Msg(denial) },
-		Late:    late, Procs: b.cfg.Procs, HTTP: b.cfg.HTTP, Artifacts: b.cfg.Artifacts,
+		Late:    late, Procs: b.cfg.Procs, HTTP: cmp.Or(way, b.cfg.HTTP), Vouch: vouch, Artifacts: b.cfg.Artifacts,
 		Name: "yaya", Version: b.cfg.Version, Router: b.router, Standing: b.face.Standing, Eras: b.cfg.Eras, Limits: b.cfg.Limits,
 		Guard: func(ctx context.Context, f func() error) error { return b.host.Do(ctx, x.Name, f) },
 	})
@@ -295,7 +310,11 @@ func (b *Bridge) Loaded() bool {
 
 // Runs reports whether adding a server again, as it is configured now, would change nothing.
 func (b *Bridge) Runs(s servers.Server) bool {
-	x, _, err := b.expand(context.Background(), s)
+	s, _, err := b.place(s)
+	x := s
+	if err == nil {
+		x, _, err = b.expand(context.Background(), s)
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	was, there := b.added[s.Name]
@@ -370,33 +389,6 @@ func (b *Bridge) pins(s, x servers.Server) (pin func(upstream.Offer) (upstream.A
 		defer mu.Unlock()
 		return !checked.IsZero() && checked != b.cfg.Trust.Changed(src)
 	}, instructions
-}
-
-// authorize returns the transport that adds a server's authorization to its requests; nil if
-// none is needed, or if the configuration adds it.
-func (b *Bridge) authorize(s servers.Server) (wrap func(http.RoundTripper) http.RoundTripper, renewed func() bool) {
-	if b.cfg.Grants == nil || s.Transport == servers.Stdio || s.NoOAuth {
-		return nil, nil
-	}
-	for name := range s.Headers {
-		if strings.EqualFold(name, "Authorization") {
-			return nil, nil
-		}
-	}
-	t := Authorization(s, b.cfg.Grants)
-	return func(next http.RoundTripper) http.RoundTripper {
-		t.Next = next
-		return t
-	}, t.Renewed
-}
-
-// Authorization returns the transport that adds authorization to requests to a server.
-func Authorization(s servers.Server, grants *oauth.Store) *oauth.Transport {
-	t := &oauth.Transport{Server: s.URL, Name: s.Name, Store: grants}
-	if s.OAuth != nil {
-		t.Config = oauth.Config{OAuth: *s.OAuth}
-	}
-	return t
 }
 
 // Invalid records a server that cannot be used.

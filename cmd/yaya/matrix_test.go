@@ -246,32 +246,41 @@ func TestMatrix(t *testing.T) {
 	for _, modern := range []bool{false, true} {
 		era := map[bool]string{false: "legacy", true: "modern"}[modern]
 		for _, s := range matrixServers {
-			c := newRawClient(t, b.url(), modern)
-			if modern {
-				c.listen(t.Context(), "POST", map[string]any{"jsonrpc": "2.0", "id": "l", "method": "subscriptions/listen", "params": map[string]any{
-					"notifications": map[string]any{"toolsListChanged": true, "promptsListChanged": true, "resourcesListChanged": true, "resourceSubscriptions": []string{s.name + "://text"}},
-					"_meta": map[string]any{
-						"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": c.caps,
-						"io.modelcontextprotocol/clientInfo": map[string]any{"name": "raw", "version": "1"},
-					},
-				}})
-				if err := c.noted(0, func(m rawMessage) bool { return m.Method == "notifications/subscriptions/acknowledged" }); err != nil {
-					t.Fatalf("%s: got %v, want the subscription to be acknowledged", s.title, err)
-				}
-			}
-			for _, row := range matrix {
-				cell := "✓"
-				if row.not != nil && row.not(modern) != "" {
-					cell = row.not(modern)
-				} else if err := row.try(c, s.name); err != nil {
-					t.Errorf("%s, %s client, %s: %v", row.name, era, s.title, err)
-					cell = "✗"
-				}
-				cells[row.name+era+s.name] = cell
+			for row, cell := range tryMatrix(t, s.name, modern, era+" client, "+s.title, newRawClient(t, b.url(), modern)) {
+				cells[row+era+s.name] = cell
 			}
 		}
 	}
 	compareMatrix(t, cells)
+}
+
+// tryMatrix tries each capability with a client against a server, and returns the cells by row.
+func tryMatrix(t *testing.T, server string, modern bool, title string, c *rawClient) map[string]string {
+	t.Helper()
+	if modern {
+		c.listen(t.Context(), "POST", map[string]any{"jsonrpc": "2.0", "id": "l", "method": "subscriptions/listen", "params": map[string]any{
+			"notifications": map[string]any{"toolsListChanged": true, "promptsListChanged": true, "resourcesListChanged": true, "resourceSubscriptions": []string{server + "://text"}},
+			"_meta": map[string]any{
+				"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": c.caps,
+				"io.modelcontextprotocol/clientInfo": map[string]any{"name": "raw", "version": "1"},
+			},
+		}})
+		if err := c.noted(0, func(m rawMessage) bool { return m.Method == "notifications/subscriptions/acknowledged" }); err != nil {
+			t.Fatalf("%s: got %v, want the subscription to be acknowledged", title, err)
+		}
+	}
+	cells := map[string]string{}
+	for _, row := range matrix {
+		cell := "✓"
+		if row.not != nil && row.not(modern) != "" {
+			cell = row.not(modern)
+		} else if err := row.try(c, server); err != nil {
+			t.Errorf("%s, %s: %v", row.name, title, err)
+			cell = "✗"
+		}
+		cells[row.name] = cell
+	}
+	return cells
 }
 
 const (

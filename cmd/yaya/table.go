@@ -41,7 +41,7 @@ func serverTable(w io.Writer, r daemon.Report) error {
 		if n := len(d.Denied); n > 0 {
 			state += fmt.Sprintf(", kept from %d", n)
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%d\t%s\t%d\t%d\t%s%s\n", daemon.Printable(s.ID, 40), d.Transport, state, s.Tools, start, s.Restarts, d.Calls, median, last(cmp.Or(d.Package, "-")))
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%d\t%s\t%d\t%d\t%s%s\n", daemon.Printable(s.ID, 40), reached(s), state, s.Tools, start, s.Restarts, d.Calls, median, last(cmp.Or(d.Package, "-")))
 	}
 	for _, s := range r.Disabled {
 		fmt.Fprintf(tw, "%s\t%s\tdisabled\t0\t-\t0\t0\t-%s\n", daemon.Printable(s.Name, 40), s.Transport, last("-"))
@@ -50,6 +50,14 @@ func serverTable(w io.Writer, r daemon.Report) error {
 		fmt.Fprintf(tw, "%s\t-\t%s\t0\t-\t0\t0\t-%s\n", daemon.Printable(s.Name, 40), s.State, last("-"))
 	}
 	return tw.Flush()
+}
+
+// reached says how a server is reached: over a transport, or on another node of the cluster.
+func reached(s feature.Status) string {
+	if d := daemon.DetailOf(s); d.Node != "" {
+		return "@" + daemon.Printable(d.Node, 63)
+	}
+	return string(daemon.DetailOf(s).Transport)
 }
 
 // maxListed is how many of a server's most recent refusals a list shows.

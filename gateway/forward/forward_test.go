@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -357,5 +358,36 @@ func TestAsk(t *testing.T) {
 	r.as = auth.Principal{Kind: auth.External, ID: "i|s"}
 	if resp, _ := r.get("/south/x"); resp.StatusCode != http.StatusForbidden {
 		t.Errorf("somebody who asks what nodes ask each other gets %d, want 403", resp.StatusCode)
+	}
+}
+
+// This node's own requests reach another one as those of the node. Without that node nothing is sent,
+// and the error says why.
+func TestOwnRequests(t *testing.T) {
+	r := newRig(t)
+	r.serve(r.identity, forward.ForNodes(func(w http.ResponseWriter, req *http.Request) {
+		fmt.Fprint(w, req.Method, req.URL.Path, req.Header.Get("X"), req.Header.Get("Authorization"))
+	}).ServeHTTP)
+	for node, want := range map[string]string{"south": "POST/node/xy", "west": "west is not running", "nobody": "nobody is not a node", "": "is not a node"} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://somewhere/node/x", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("X", "y")
+		req.Header.Set("Authorization", "Bearer other")
+		got := ""
+		resp, err := r.north.Transport(node).RoundTrip(req)
+		if err == nil {
+			raw, _ := io.ReadAll(resp.Body) //nolint:forbidigo // test
+			got = string(raw)
+			_ = resp.Body.Close()
+		} else if op, ok := errors.AsType[*net.OpError](err); !ok || op.Op != "dial" {
+			t.Errorf("%q: got %v, want an error of a connection that was not made", node, err)
+		} else {
+			got = err.Error()
+		}
+		if !strings.Contains(got, want) || strings.Contains(got, "Bearer") {
+			t.Errorf("%q: got %s, want %s", node, got, want)
+		}
 	}
 }

@@ -67,7 +67,7 @@ var allowed = map[string][]string{
 	"mcpbridge":                {"kernel/...", "feature", "mcpbridge/..."},
 	"mcpbridge/servers":        {},
 	"mcpbridge/clients":        {"mcpbridge/servers"},
-	"mcpbridge/relay":          {"feature"},
+	"mcpbridge/relay":          {"kernel/tool", "feature"},
 	"mcpbridge/trust":          {},
 	"mcpbridge/oauth":          {"mcpbridge/servers"},
 	"mcpbridge/upstream":       {"kernel/...", "feature", "mcpbridge/servers", "mcpbridge/relay"},

@@ -126,7 +126,7 @@ func (r *Rule) parse(raw json.RawMessage, callers Callers) error {
 // never comes.
 var (
 	kinds   = []tool.Kind{tool.KindRead, tool.KindWrite, tool.KindExec, tool.KindNetwork}
-	origins = []tool.Origin{tool.OriginLoop, tool.OriginMCP, tool.OriginWire, tool.OriginCLI, tool.OriginAPI}
+	origins = []tool.Origin{tool.OriginLoop, tool.OriginMCP, tool.OriginWire, tool.OriginCLI, tool.OriginAPI, tool.OriginNode}
 )
 
 func oneOf[T ~string](what string, v T, known []T) error {
@@ -174,7 +174,7 @@ var decisions = map[string]tool.Decision{"allow": tool.Allow, "ask": tool.Ask, "
 func (r *Rule) matches(call *tool.Call, def *tool.Definition) bool {
 	match := func(pattern, s string) bool { return pattern == "" || tool.MatchName(pattern, s) }
 	return match(r.Tool, def.Name) && match(r.Provider, def.Identity.Provider) &&
-		(r.Kind == "" || r.Kind == effectiveKind(def.Kind)) && (r.Origin == "" || r.Origin == call.Origin) &&
+		(r.Kind == "" || r.Kind == effectiveKind(def.Kind)) && (r.Origin == "" || r.Origin == call.Origin || r.Origin == call.Caller.Via) &&
 		r.concerns(&call.Caller)
 }
 

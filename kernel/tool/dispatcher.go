@@ -190,13 +190,13 @@ func (d *Dispatcher) Close(ctx context.Context) error {
 // DefaultPolicy asks for tools that write or execute, for tools that require approval,
 // and for every provided tool; a native call from a downstream MCP client counts as
 // approved by that client's own consent (rule origin=mcp), and so does a call that a
-// person with the right to answer asks typed or filled in. Nobody stands behind a
-// server's call.
+// person with the right to answer asks typed or filled in. A call that another node
+// passes on was decided about there. Nobody stands behind a server's call.
 type DefaultPolicy struct{}
 
 // Decide implements [Policy]. Annotations never relax it.
 func (DefaultPolicy) Decide(_ context.Context, call Call, def Definition) (Verdict, error) {
-	if call.Origin == OriginCLI || call.Origin == OriginAPI || (call.Origin == OriginMCP && def.Identity.Provider != "" && !strings.HasPrefix(call.Caller.Principal, ServerPrefix)) {
+	if call.Origin == OriginCLI || call.Origin == OriginAPI || call.Origin == OriginNode || (call.Origin == OriginMCP && def.Identity.Provider != "" && !strings.HasPrefix(call.Caller.Principal, ServerPrefix)) {
 		return Verdict{Decision: Allow}, nil
 	}
 	if def.RequiresApproval || def.Identity.Provider != "" {

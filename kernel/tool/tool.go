@@ -83,6 +83,7 @@ const (
 	OriginMCP  Origin = "mcp"  // a downstream MCP client
 	OriginCLI  Origin = "cli"  // the command line of the local owner
 	OriginWire Origin = "wire" // another kernel or a device, as a skill
+	OriginNode Origin = "node" // another node of the cluster, which has the policy of its own say first
 	OriginAPI  Origin = "api"  // somebody who may answer asks, through the admin API
 )
 

@@ -47,6 +47,17 @@ type asked struct {
 
 const statePrefix = "yaya."
 
+// nodePrefix is that of the state of a call which another node has passed on: to its client, that is
+// the state of a server, and not one of a call that waits on the node it reaches.
+const nodePrefix = "yaya-node."
+
+func (x *exchange) statePrefix() string {
+	if x.origin == tool.OriginNode {
+		return nodePrefix
+	}
+	return statePrefix
+}
+
 var errParkedTooLong = errors.New("nobody answered in time")
 
 // canPark reports whether the client of a request accepts questions as a response.
@@ -66,7 +77,7 @@ func bind(x *exchange) [32]byte {
 // fly runs work that may have to ask the client something.
 func (s *Server) fly(ctx context.Context, x *exchange, work func(context.Context, *exchange) ([]byte, error)) ([]byte, error) {
 	state, _ := x.msg.Params.String("requestState")
-	if strings.HasPrefix(state, statePrefix) {
+	if strings.HasPrefix(state, x.statePrefix()) {
 		f, err := s.unpark(state, x)
 		if err != nil {
 			return nil, err
@@ -127,7 +138,7 @@ func (f *flight) wait(ctx context.Context, x *exchange) ([]byte, error) {
 
 // park answers the request with the open questions.
 func (f *flight) park(x *exchange) ([]byte, error) {
-	state := f.s.marked(statePrefix + rand.Text())
+	state := f.s.marked(x.statePrefix() + rand.Text())
 	f.mu.Lock()
 	questions := f.questions()
 	if len(questions) == 0 { // withdrawn in the meantime

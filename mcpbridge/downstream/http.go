@@ -22,6 +22,16 @@ func (s *Server) CommandLine() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.endpoint(w, r, tool.OriginCLI) })
 }
 
+// PassedOn serves a request of another node of the cluster, about the servers that the caller is
+// limited to, and passes nothing on to a third one.
+func (s *Server) PassedOn(w http.ResponseWriter, r *http.Request, who tool.Caller) {
+	if r.Method != http.MethodPost || r.Header.Get(mcp.HeaderSessionID) != "" || who.Principal == "" || who.Via == "" || len(who.Servers) == 0 {
+		notAllowed(w)
+		return
+	}
+	s.post(w, r, who, tool.OriginNode)
+}
+
 // endpoint serves the requests of one origin.
 func (s *Server) endpoint(w http.ResponseWriter, r *http.Request, origin tool.Origin) {
 	var who tool.Caller

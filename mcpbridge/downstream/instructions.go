@@ -20,6 +20,9 @@ const (
 // below its heading: their own headings are demoted. A server that calls tools gets no
 // instructions of other servers.
 func (s *Server) instructions(p *profile) string {
+	if p.node {
+		return s.own(p)
+	}
 	var b strings.Builder
 	b.WriteString(s.cfg.Instructions)
 	room, left := maxInstructions, 0
@@ -43,6 +46,16 @@ func (s *Server) instructions(p *profile) string {
 		fmt.Fprintf(&b, "\n\n(The instructions of %d more servers are omitted: the limit for all together is %d KiB.)", left, maxInstructions>>10)
 	}
 	return b.String()
+}
+
+// own returns the instructions of the one server that another node sees, as they are.
+func (s *Server) own(p *profile) string {
+	for _, srv := range s.cfg.Router.Servers() {
+		if p.server(srv.Name()) {
+			return srv.Instructions()
+		}
+	}
+	return ""
 }
 
 // lowered demotes first-level headings by one level, so that no server can write in the name of

@@ -70,8 +70,8 @@ func (x *exchange) Name() string {
 	return cmp.Or(x.c.kind.name, "-")
 }
 
-// Principal implements [relay.Peer].
-func (x *exchange) Principal() string { return x.caller.Principal }
+// Caller implements [relay.Peer].
+func (x *exchange) Caller() (tool.Caller, tool.Origin) { return x.caller, x.origin }
 
 // Modern implements [relay.Peer].
 func (x *exchange) Modern() bool { return x.modern }

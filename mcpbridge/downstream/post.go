@@ -78,7 +78,7 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, who tool.Caller, o
 		refuse(w, http.StatusBadRequest, id, code, "%v", err)
 		return
 	}
-	if next := s.messageElsewhere(&in.msg); next != nil {
+	if next := s.messageElsewhere(&in.msg); next != nil && origin != tool.OriginNode {
 		again(next, w, r, in.body)
 		return
 	}

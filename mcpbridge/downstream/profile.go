@@ -37,6 +37,8 @@ type Profile struct {
 	members []string // of the groups
 	// only are the servers that its caller is limited to; none means all.
 	only []string
+	// node says that its caller is on another node, which presents the server by itself.
+	node bool
 	// but is the server that is the caller, whose own tools are hidden from it; "" for none.
 	but string
 }
@@ -209,6 +211,10 @@ func (s *Server) profile(name string, who tool.Caller) (*profile, error) {
 	if len(who.Servers) > 0 {
 		want.only = who.Servers
 		name = strings.Join(append([]string{name}, who.Servers...), "\x00")
+	}
+	if who.Via != "" {
+		want.node, want.Search = true, false
+		name += "\x00\x00\x00"
 	}
 	if who.But != "" {
 		want.but = who.But

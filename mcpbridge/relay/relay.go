@@ -6,6 +6,7 @@ import (
 
 	"github.com/yaya-ai/yaya/internal/bufpool"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
+	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
 // Methods that a server may call at its client, and notifications that several clients may get.
@@ -46,8 +47,8 @@ type PeerInfo interface {
 	Client() string
 	// Name is the name that the client announces, "" if it is told apart by its session alone.
 	Name() string
-	// Principal is the principal of the client.
-	Principal() string
+	// Caller is the maker of the client's calls, and the surface that they come through.
+	Caller() (tool.Caller, tool.Origin)
 	// Modern reports whether the client speaks the stateless era, and so accepts input_required
 	// as a response.
 	Modern() bool

@@ -120,6 +120,9 @@ func (e *entry) rest(s *Server) {
 		}
 		s.Prefix = &prefix
 	}
+	if e.format == FormatYaya && !e.project {
+		s.RunOn = e.str("run_on")
+	}
 	s.Roots = e.roots()
 	s.MaxResult, s.MaxInFlight = e.whole("max_result_bytes"), e.whole("max_in_flight")
 

@@ -21,6 +21,12 @@ func (s Server) Runs() string {
 // RunsExactly is [Server.Runs] with the unmasked command line, for the approval of a server
 // that somebody else configured: a mask could hide anything. Secrets in a URL are still masked.
 func (s Server) RunsExactly() string {
+	if node := s.RunOn; node != "" {
+		if s.RunOn = ""; s.Command == "" && s.URL == "" {
+			return "the server of that name on the node " + node
+		}
+		return "on the node " + node + ": " + s.RunsExactly()
+	}
 	if s.Transport != Stdio {
 		out := hideURL(s.URL)
 		if strings.ContainsFunc(out, func(r rune) bool { return r <= ' ' || r > '~' }) {

@@ -97,6 +97,9 @@ type Server struct {
 	Validate     bool          `json:"validate,omitempty"`
 	Era          Era           `json:"protocolEra,omitempty"`
 	Session      string        `json:"session,omitempty"`
+	// RunOn is the node of a cluster that the server runs on, for all nodes; "" is each node that
+	// has the entry.
+	RunOn string `json:"run_on,omitempty"`
 	// Prefix is the prefix for the names of the server's tools and prompts; nil means the
 	// server's name, "" means none.
 	Prefix *string `json:"prefix,omitempty"`
@@ -177,6 +180,9 @@ func (s Server) Allows(tool string) bool {
 // Endpoint returns a short form of the server's command or address, without secrets: it quotes
 // the command line for a shell and masks secrets in it, and omits the query of a URL.
 func (s Server) Endpoint() string {
+	if s.RunOn != "" {
+		return "on the node " + s.RunOn
+	}
 	if s.Transport == Stdio {
 		words := []string{quoted(masked.Word(s.Command))}
 		for _, w := range masked.Args(s.Command, s.Args) {
@@ -245,9 +251,12 @@ var prefixPattern = lazyregexp.New(`^[a-zA-Z0-9_-]{0,32}$`)
 
 // check returns an error if the server is unusable.
 func (s Server) check() error {
+	if s.RunOn != "" && !nodeName().MatchString(s.RunOn) {
+		return fmt.Errorf("run_on %q is not the name of a node: yaya cluster status lists the nodes", s.RunOn)
+	}
 	switch s.Transport {
 	case Stdio:
-		if s.Command == "" {
+		if s.Command == "" && s.RunOn == "" {
 			return errors.New(`it has no "command"; give it one, or a "url" for a remote server`)
 		}
 		if s.URL != "" {

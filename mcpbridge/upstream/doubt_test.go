@@ -14,6 +14,7 @@ import (
 
 	"github.com/yaya-ai/yaya/feature"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
+	"github.com/yaya-ai/yaya/kernel/tool"
 	"github.com/yaya-ai/yaya/mcpbridge/relay"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
@@ -21,9 +22,11 @@ import (
 // modernPeer is a client of the modern era that can be asked nothing.
 type modernPeer struct{}
 
-func (modernPeer) Client() string               { return "c" }
-func (modernPeer) Name() string                 { return "" }
-func (modernPeer) Principal() string            { return "" }
+func (modernPeer) Client() string { return "c" }
+func (modernPeer) Name() string   { return "" }
+func (modernPeer) Caller() (tool.Caller, tool.Origin) {
+	return tool.Caller{}, tool.OriginMCP
+}
 func (modernPeer) Modern() bool                 { return true }
 func (modernPeer) Capabilities() jsonrpc.Object { return jsonrpc.Object{} }
 func (modernPeer) LogLevel() string             { return "" }

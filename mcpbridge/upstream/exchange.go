@@ -200,7 +200,8 @@ func (p *Provider) Relay(ctx context.Context, peer relay.Peer, method string, pa
 	defer limit.stop()
 	var r reply
 	err := p.guarded(limit, func() (err error) {
-		o := outgoing{method: method, params: params, edits: append([]jsonrpc.Edit(nil), edits...), by: peer.Principal(), peer: peer, limit: limit}
+		who, origin := peer.Caller()
+		o := outgoing{caller: who, origin: origin, method: method, params: params, edits: append([]jsonrpc.Edit(nil), edits...), by: who.Principal, peer: peer, limit: limit}
 		if token := progressToken(params); token != nil {
 			o.progress = func(n note) { forward(peer, token, n) }
 		}

@@ -38,7 +38,9 @@ type clientOf struct {
 	principal string
 }
 
-func (c *clientOf) Principal() string { return c.principal }
+func (c *clientOf) Caller() (tool.Caller, tool.Origin) {
+	return tool.Caller{Principal: c.principal}, tool.OriginMCP
+}
 
 // UP-38: the owner and yaya's agents share the process that starts with yaya; every
 // other principal has one of its own, whichever of its clients calls, unless the

@@ -39,8 +39,10 @@ type client struct {
 func (c *client) Client() string { return c.name }
 func (c *client) Name() string   { return "" }
 
-func (c *client) Principal() string { return tool.Owner }
-func (c *client) Modern() bool      { return c.modern }
+func (c *client) Caller() (tool.Caller, tool.Origin) {
+	return tool.LocalOwner, tool.OriginMCP
+}
+func (c *client) Modern() bool { return c.modern }
 func (c *client) Capabilities() jsonrpc.Object {
 	o, err := jsonrpc.ParseObject([]byte(c.caps))
 	if err != nil {

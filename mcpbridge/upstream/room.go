@@ -61,7 +61,8 @@ type room struct {
 func (s *session) room() room {
 	r := room{party: s.of.principal, server: "server " + s.p.cfg.Server.Name, limit: s.p.limits().Message, scratch: intake.TempFile}
 	if r.party == "" && s.of.client != "" && s.first != nil {
-		r.party = s.first.Principal()
+		who, _ := s.first.Caller()
+		r.party = who.Principal
 	}
 	if store := s.p.cfg.Artifacts; store != nil {
 		r.scratch = store.Scratch

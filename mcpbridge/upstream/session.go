@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"maps"
 	"net/http"
 	"strconv"
 	"sync"
@@ -16,6 +17,7 @@ import (
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 	"github.com/yaya-ai/yaya/internal/masked"
 	"github.com/yaya-ai/yaya/internal/workgroup"
+	"github.com/yaya-ai/yaya/kernel/tool"
 	"github.com/yaya-ai/yaya/mcpbridge/relay"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
@@ -237,7 +239,9 @@ type outgoing struct {
 	params   jsonrpc.Object
 	edits    []jsonrpc.Edit // to params
 	header   http.Header
-	by       string     // the principal whose request it is
+	by       string // the principal whose request it is
+	caller   tool.Caller
+	origin   tool.Origin
 	peer     relay.Peer // the client whose request it is
 	limit    *limit
 	progress func(note) // nil when nobody listens
@@ -266,6 +270,7 @@ func (s *session) relay(ctx context.Context, o outgoing) (reply, error) {
 		req.header = modernHeader(o)
 	}
 	o.traceHeader(req)
+	s.p.vouch(o, req)
 	if o.peer != nil {
 		s.enter(req)
 		defer s.leave(req)
@@ -351,6 +356,20 @@ func isReserved(name []byte) bool {
 var named = map[string]string{
 	methodCallTool: "name", methodGetPrompt: "name", methodRead: "uri",
 	"tasks/get": "taskId", "tasks/update": "taskId", "tasks/cancel": "taskId",
+}
+
+// vouch has a node learn who a request is from: yaya itself acts as the owner.
+func (p *Provider) vouch(o outgoing, req *request) {
+	if p.cfg.Vouch == nil {
+		return
+	}
+	if o.caller.Principal == "" {
+		o.caller, o.origin = tool.LocalOwner, tool.OriginMCP
+	}
+	if req.header == nil {
+		req.header = http.Header{}
+	}
+	maps.Copy(req.header, p.cfg.Vouch(o.caller, o.origin))
 }
 
 func modernHeader(o outgoing) http.Header {

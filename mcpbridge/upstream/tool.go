@@ -37,7 +37,7 @@ type invocation struct {
 func (t *remote) Invoke(ctx context.Context, call tool.Call) (tool.Result, error) {
 	in := new(invocation)
 	limit := &in.limit
-	o := outgoing{method: methodCallTool, target: t.spec.Name, by: call.Caller.Principal}
+	o := outgoing{method: methodCallTool, target: t.spec.Name, by: call.Caller.Principal, caller: call.Caller, origin: call.Origin}
 	if call.Native != nil {
 		o.peer, _ = call.Native.Peer.(relay.Peer)
 		o.params = call.Native.Params
@@ -81,7 +81,7 @@ func (t *remote) Invoke(ctx context.Context, call tool.Call) (tool.Result, error
 		return tool.Fail(tool.ErrTool, "server %q sent a result that is not an object", t.p.cfg.Server.Name), nil
 	}
 	if call.Native != nil {
-		if r.err == nil {
+		if r.err == nil && call.Origin != tool.OriginNode { // the other node has the client, and the bound
 			if r, err = t.bounded(call, r); err != nil {
 				r.buf.Release()
 				return tool.Fail(tool.ErrTool, "server %q: %v", t.p.cfg.Server.Name, err), nil
