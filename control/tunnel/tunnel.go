@@ -28,6 +28,7 @@ var ErrNobody = errors.New("the node is not running")
 const (
 	headFrom = "From" // the node that asks
 	headRun  = "Run"  // of the process that asks, or answers
+	headIdle = "Idle" // set if the process does not serve yet, or no longer
 )
 
 // Tunnel makes connections to other nodes, and takes those that they make. Its methods are safe for
@@ -91,6 +92,9 @@ func (t *Tunnel) ask(ctx context.Context, node, from string) (to string, run str
 	if err != nil {
 		return "", "", err
 	}
+	if from != "" && answer.Header.Get(headIdle) != "" {
+		return "", "", ErrNobody // another process will be, or this one in a moment
+	}
 	return string(answer.Data), answer.Header.Get(headRun), nil
 }
 
@@ -151,7 +155,12 @@ func (t *Tunnel) asked(m *nats.Msg) {
 		return
 	}
 	c.to = string(m.Data)
-	if t.keep(c, other) != nil || !t.offer(c) {
+	kept := t.keep(c, other) == nil
+	if kept && !t.offer(c) {
+		answer.Header.Set(headIdle, "1")
+		kept = false
+	}
+	if !kept {
 		_ = c.Close()
 		_ = t.nc.PublishMsg(answer)
 		return

@@ -108,6 +108,12 @@ func TestNames(t *testing.T) {
 	if here.RemoteAddr().String() != "south" || there.RemoteAddr().String() != "north" || here.LocalAddr().String() != "north" || r.south.l.Addr().String() != "south" {
 		t.Errorf("the ends are %v to %v and %v to %v, want north to south", here.LocalAddr(), here.RemoteAddr(), there.LocalAddr(), there.RemoteAddr())
 	}
+	if err := r.south.l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.north.Dial(t.Context(), "south"); !errors.Is(err, ErrNobody) {
+		t.Errorf("Dial() of a node that serves no longer = %v, want %v", err, ErrNobody)
+	}
 	_, err := r.north.Dial(t.Context(), "west")
 	if !errors.Is(err, ErrNobody) || !strings.Contains(err.Error(), "west") {
 		t.Errorf("Dial() of nobody = %v, want %v", err, ErrNobody)

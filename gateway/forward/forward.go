@@ -16,7 +16,6 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
-	"strings"
 	"sync"
 	"time"
 
@@ -34,7 +33,10 @@ const (
 	// forgotten is how long nobody waits again for a node that did not come.
 	forgotten = 30 * time.Second
 	greetTime = 5 * time.Second
-	idleTime  = 2 * time.Minute
+	// answerTime is how long a node has to answer that it takes a connection. A message to one that ends
+	// just then is lost.
+	answerTime = 2 * time.Second
+	idleTime   = 2 * time.Minute
 )
 
 const (
@@ -162,7 +164,7 @@ func establish(h http.Header, p auth.Principal) {
 	}
 }
 
-// dial connects to a node, and waits a while for one that is not there.
+// dial connects to a node, and waits a while for one that is not there, or that ends meanwhile.
 func (f *Forwarder) dial(ctx context.Context, _, host string) (net.Conn, error) {
 	node, _, err := net.SplitHostPort(host)
 	if err != nil {
@@ -174,14 +176,14 @@ func (f *Forwarder) dial(ctx context.Context, _, host string) (net.Conn, error) 
 	}
 	for {
 		conn, err := f.greet(ctx, node)
-		if !errors.Is(err, tunnel.ErrNobody) {
+		if !ending(err) || ctx.Err() != nil {
 			if err == nil {
 				f.noteGone(node, false)
 			}
 			return conn, err
 		}
 		if time.Now().Add(retryAfter).After(until) {
-			f.noteGone(node, true)
+			f.noteGone(node, errors.Is(err, tunnel.ErrNobody))
 			return nil, err
 		}
 		select {
@@ -192,13 +194,32 @@ func (f *Forwarder) dial(ctx context.Context, _, host string) (net.Conn, error) 
 	}
 }
 
+// ending reports whether an error of a connection that was not made is one of a node that is not there,
+// or ends just then. Nothing was sent.
+func ending(err error) bool {
+	for _, is := range []error{tunnel.ErrNobody, errUnanswered, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed} {
+		if errors.Is(err, is) {
+			return true
+		}
+	}
+	return false
+}
+
+// errUnanswered means that a node which seemed to be there has not answered.
+var errUnanswered = errors.New("the node does not answer")
+
 func (f *Forwarder) greet(ctx context.Context, node string) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, greetTime)
-	defer cancel()
-	raw, err := f.dialer.Dial(ctx, node)
+	asking, done := context.WithTimeout(ctx, answerTime)
+	raw, err := f.dialer.Dial(asking, node)
+	done()
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		err = errors.Join(errUnanswered, err)
+	}
 	if err != nil {
 		return nil, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, greetTime)
+	defer cancel()
 	conn := tls.Client(raw, f.tls)
 	if err = conn.HandshakeContext(ctx); err == nil {
 		if got := conn.ConnectionState().PeerCertificates[0].Subject.CommonName; got != node {
@@ -241,71 +262,4 @@ func (f *Forwarder) failed(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	w.Header().Set("Retry-After", "1")
 	http.Error(w, "the node "+node+" cannot be reached now", http.StatusServiceUnavailable)
-}
-
-// drainTime is how long requests may go on that other nodes have passed on.
-const drainTime = 5 * time.Second
-
-// Serve serves the requests of other nodes until ctx ends, and closes the listener.
-func (f *Forwarder) Serve(ctx context.Context, l net.Listener, v Verifier, next http.Handler) error {
-	base, cut := context.WithCancel(context.WithoutCancel(ctx))
-	defer cut()
-	s := &http.Server{
-		Handler: received(v, next), BaseContext: func(net.Listener) context.Context { return base },
-		ReadHeaderTimeout: greetTime, IdleTimeout: idleTime + 10*time.Second, MaxHeaderBytes: maxHeader, // the other end gives up first
-		ErrorLog: stdlog.New(f.log.Sample(&zerolog.BurstSampler{Burst: 10, Period: time.Minute}), "", 0),
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- s.Serve(tls.NewListener(l, f.tls)) }()
-	var err error
-	select {
-	case err = <-ended:
-	case <-ctx.Done():
-		drain, done := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
-		if s.Shutdown(drain) != nil { // streams end here; they are resumed elsewhere
-			cut()
-			err = s.Close()
-		}
-		done()
-		if e := <-ended; !errors.Is(e, http.ErrServerClosed) {
-			err = errors.Join(err, e)
-		}
-	}
-	return err
-}
-
-// received finds out who a request of another node is from.
-func received(v Verifier, next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		p, err := callerOf(v, r)
-		r.Header.Del(callerHeader)
-		if err != nil {
-			http.Error(w, "the caller of this request is not established: "+err.Error(), http.StatusForbidden)
-			return
-		}
-		ctx, end := context.WithCancelCause(auth.WithPrincipal(r.Context(), p))
-		defer end(nil)
-		defer v.Hold(p, end)()
-		next.ServeHTTP(w, r.WithContext(ctx))
-	})
-}
-
-func callerOf(v Verifier, r *http.Request) (auth.Principal, error) {
-	switch who := r.Header.Get(callerHeader); {
-	case who == fromOwner:
-		return auth.LocalOwner, nil
-	case strings.HasPrefix(who, fromExternal):
-		id, err := url.QueryUnescape(strings.TrimPrefix(who, fromExternal))
-		if err != nil || id == "" {
-			return auth.Principal{}, errors.New("it has no name")
-		}
-		return auth.Principal{Kind: auth.External, ID: id}, nil
-	case who == fromToken:
-		_, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-		if auth.IsLasting(token) {
-			return v.VerifyLasting(token)
-		}
-		return v.VerifyToken(token)
-	}
-	return auth.Principal{}, errors.New("the node does not say who it is")
 }
