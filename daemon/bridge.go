@@ -74,7 +74,7 @@ func newBridge(ctx context.Context, c *core, l manage.Loaded, clients downstream
 		Instructions: "Tools and prompts of several MCP servers, each named <server>__<name>.",
 	}
 	if n := st.cluster(); n != nil {
-		down.Node, down.Forward = n.nodes.Name(), n.forward.To
+		down.Node, down.Forward, down.Drained = n.nodes.Name(), n.forward.To, n.takers
 	}
 	b.down = downstream.New(down)
 	b.mcp.Offer(mcpbridge.Face{Standing: b.down.Standing, Endpoint: endpointsOf(b.down)})

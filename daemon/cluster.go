@@ -41,6 +41,10 @@ type cluster struct {
 	way     *tunnel.Tunnel
 	forward *forward.Forwarder
 	ends    undo
+
+	looking  sync.Mutex // held while other nodes are asked, see nobodyBetter
+	looked   time.Time
+	noBetter bool
 }
 
 // checkEvery is how often a node looks whether it is cut off from the others.

@@ -114,6 +114,9 @@ func (f *front) passedOn() http.Handler {
 	mux.Handle("GET "+admin.NodeApprovals+"/{id}", asks)
 	mux.Handle("GET "+admin.NodeAudience, asks)
 	mux.Handle("GET "+admin.NodeDays, asks)
+	if n := f.bridge.core.st.cluster(); n != nil {
+		n.tellNodes(mux)
+	}
 	mux.Handle(nodeServers+"{server}", forward.ForNodes(f.bridge.serveNode))
 	mux.Handle("GET "+sessions.NodePath, chats)
 	mux.Handle("GET "+sessions.NodePath+"/{id}", chats)

@@ -223,6 +223,9 @@ func (d *doctor) ready(ctx context.Context) []gateway.Check {
 		}
 		out = append(out, check)
 	}
+	if n := d.bridge.core.st.cluster(); n != nil {
+		out = n.asNode(ctx, out)
+	}
 	out = append(out, servers)
 	if _, is := d.bridge.core.unsentDiagnosis(); is {
 		out = append(out, gateway.Check{Name: checkTelemetry, Status: string(plugin.Degraded), Reason: "no telemetry is sent (yaya doctor)"})

@@ -145,7 +145,7 @@ func TestAdminOpenAPIFuzz(t *testing.T) {
 				_, _, _ = b.raw("POST", "/api/mcp/changes/"+c.ID+"/apply", "")
 			}
 		},
-		Rare: []string{"applyChange", "withdrawChange", "approveTools", "readCallArtifact", "answerApproval", "approveDevice", "rejectDevice", "revokeDevice", "revokeToken", "setScopes", "installPlugin", "updatePlugin", "removePlugin", "reloadPlugin", "importServers", "rotateKeys", "removeServer", "updateProvider", "deleteProvider", "testProvider", "switchPlugin", "restartServer", "changeServer", "addServer", "inviteDevice", "unsetConfig", "getConfig", "lookAtFolder", "trustFolder", "revokeFolder", "setSecret", "removeSecret", "allowServer", "inviteNode", "removeNode"},
+		Rare: []string{"applyChange", "withdrawChange", "approveTools", "readCallArtifact", "answerApproval", "approveDevice", "rejectDevice", "revokeDevice", "revokeToken", "setScopes", "installPlugin", "updatePlugin", "removePlugin", "reloadPlugin", "importServers", "rotateKeys", "removeServer", "updateProvider", "deleteProvider", "testProvider", "switchPlugin", "restartServer", "changeServer", "addServer", "inviteDevice", "unsetConfig", "getConfig", "lookAtFolder", "trustFolder", "revokeFolder", "setSecret", "removeSecret", "allowServer", "inviteNode", "removeNode", "drainNode"},
 	}, rounds)
 }
 

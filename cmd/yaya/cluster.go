@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -27,7 +26,7 @@ JetStream that your team runs. docs/CLUSTER.md says what is shared, and what is 
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(clusterInitCommand(g), clusterInviteCommand(g), clusterJoinCommand(g), clusterStatusCommand(g), clusterRemoveCommand(g))
+	c.AddCommand(clusterInitCommand(g), clusterInviteCommand(g), clusterJoinCommand(g), clusterStatusCommand(g), clusterDrainCommand(g), clusterRemoveCommand(g))
 	return c
 }
 
@@ -240,19 +239,7 @@ func clusterStatusCommand(g *daemon.Flags) *cobra.Command {
 					return err
 				}
 				fmt.Fprintln(c.OutOrStdout())
-				tw = tabwriter.NewWriter(c.OutOrStdout(), 0, 4, 2, ' ', 0)
-				fmt.Fprintln(tw, "NODE\tJOINED\tSTARTED\tADDRESS")
-				for _, m := range all.Members {
-					started, mark := "not yet", ""
-					if !m.Started.IsZero() {
-						started = m.Started.Local().Format(time.DateTime)
-					}
-					if m.Name == all.Node {
-						mark = " (this one)"
-					}
-					fmt.Fprintf(tw, "%s%s\t%s\t%s\t%s\n", daemon.Printable(m.Name, 63), mark, m.Joined.Local().Format(time.DateTime), started, daemon.Printable(cmp.Or(m.Route, "-"), 260))
-				}
-				return tw.Flush()
+				return nodeTable(c.OutOrStdout(), all)
 			})
 		},
 	}

@@ -329,6 +329,12 @@ func TestClusterWithoutQuorum(t *testing.T) {
 			return status == http.StatusServiceUnavailable
 		})
 	}
+	for _, b := range all { // clients are no better off elsewhere
+		eventually.True(t, "no node is taken out of service when none can make changes", func() bool {
+			status, answer := b.readiness()
+			return status == http.StatusOK && strings.Contains(answer, "no node can make changes")
+		})
+	}
 	south.kill()
 	south.daemon("serve", "--listen", south.addr)
 	eventually.True(t, "a node starts without a quorum", func() bool {

@@ -166,6 +166,9 @@ func TestClusterWithoutNATS(t *testing.T) {
 	south.keptBy(2)
 	north.kill()
 	eventually.True(t, "of two nodes one changes nothing", func() bool { return !south.cluster().Status.Quorum })
+	if status, answer := south.readiness(); status != http.StatusServiceUnavailable { // others may be better off
+		t.Errorf("a node that reaches no majority of nodes: %d %s, want it not to be ready", status, answer)
+	}
 	if out, err := south.run("cluster", "remove", "north"); err == nil || !strings.Contains(out, "of two nodes both") {
 		t.Errorf("remove of the other one of two nodes, which does not run: %v\n%s", err, out)
 	}

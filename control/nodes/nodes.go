@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/yaya-ai/yaya/control"
@@ -44,6 +45,7 @@ const (
 	evJoined  = "node_joined"
 	evStarted = "node_started"
 	evRemoved = "node_removed"
+	evDrained = "node_drained"
 )
 
 type (
@@ -73,6 +75,8 @@ type Member struct {
 	Started time.Time `json:"started_at,omitzero"` // for the last time
 	Kernel  string    `json:"kernel_id,omitempty" doc:"its kernel; missing until it has started with a version that says so"`
 	Route   string    `json:"route,omitempty" doc:"where the other nodes reach its server; missing if the team's NATS servers keep the log"`
+	// Drained is since when it takes no new clients, until it starts again or somebody ends that.
+	Drained time.Time `json:"drained_at,omitzero" doc:"since when it takes no new MCP clients; missing if it does"`
 	run     string
 }
 
@@ -101,6 +105,7 @@ type Nodes struct {
 	members map[string]*Member
 	invites map[string]invited
 	removed map[string]bool
+	drained atomic.Bool
 	running bool // this process has started as the node
 	lost    bool
 }
@@ -140,7 +145,15 @@ func (n *Nodes) Apply(e control.Entry) error {
 			return err
 		}
 		if m := n.members[e.Target]; m != nil {
-			m.Started, m.run, m.Kernel = e.Time, p.Run, p.Kernel
+			m.Started, m.run, m.Kernel, m.Drained = e.Time, p.Run, p.Kernel, time.Time{}
+		}
+	case evDrained:
+		var p drained
+		if err := e.Decode(&p); err != nil {
+			return err
+		}
+		if m := n.members[e.Target]; m != nil {
+			m.Drained = p.since(e.Time)
 		}
 	case evRemoved:
 		delete(n.members, e.Target)
@@ -148,6 +161,7 @@ func (n *Nodes) Apply(e control.Entry) error {
 	default:
 		return nil
 	}
+	n.note()
 	n.check()
 	return nil
 }
@@ -206,6 +220,7 @@ func (n *Nodes) Start(ctx context.Context, log control.Log) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.running = true
+	n.note()
 	n.check() // another one may have started since
 	return nil
 }

@@ -258,3 +258,40 @@ func TestWhoIsNoLongerANode(t *testing.T) {
 		t.Error("another node ended")
 	}
 }
+
+// A drained node is one until it starts again, or somebody ends that, and one node takes clients at
+// least.
+func TestDrain(t *testing.T) {
+	w := newWorld(t, "north", "south")
+	north, south := w.nodes[0], w.nodes[1]
+	ctx := t.Context()
+	if err := north.Drain(ctx, control.Owner, "north", false); !errors.Is(err, nodes.ErrDrained) || north.Drained() {
+		t.Errorf("the only node is drained: %v", err)
+	}
+	if _, err := w.join(ctx, w.invite(t), "south"); err != nil {
+		t.Fatal(err)
+	}
+	if err := north.Drain(ctx, control.Owner, "south", false); err != nil || north.Drained() {
+		t.Errorf("Drain(south) = %v, and north is drained: %v", err, north.Drained())
+	}
+	if south.Drained() {
+		t.Error("a process that has not started as the node is drained")
+	}
+	if err := south.Start(ctx, w.log); err != nil || south.Drained() || !north.Members()[1].Drained.IsZero() {
+		t.Errorf("a node that starts is drained, Start() = %v", err)
+	}
+	for _, over := range []bool{false, true} {
+		if err := north.Drain(ctx, control.Owner, "south", over); err != nil || south.Drained() == over || north.Members()[1].Drained.IsZero() != over {
+			t.Errorf("Drain(south, %v) = %v, and it is drained: %v", over, err, south.Drained())
+		}
+	}
+	if err := errors.Join(north.Drain(ctx, control.Owner, "south", false), north.Drain(ctx, control.Owner, "south", false)); err != nil || !south.Drained() {
+		t.Errorf("twice: %v, %v", err, south.Drained())
+	}
+	if err := south.Drain(ctx, control.Owner, "north", false); !errors.Is(err, nodes.ErrDrained) {
+		t.Errorf("both are drained: %v", err)
+	}
+	if err := north.Drain(ctx, control.Owner, "west", false); !errors.Is(err, nodes.ErrUnknown) {
+		t.Errorf("a node that is not there: %v", err)
+	}
+}

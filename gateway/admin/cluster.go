@@ -113,6 +113,25 @@ func (a *API) clusterRoutes() {
 		}
 		return nil, err
 	})
+	handle(r, "POST", "/api/cluster/nodes/{name}/drain", "drainNode", api.OverSocket(), "Have a node take no new MCP clients, or take them again", http.StatusNoContent, func(ctx context.Context, in *struct {
+		Name string `path:"name" maxLength:"63"`
+		Body struct {
+			End bool `json:"end,omitempty" doc:"it takes them again"`
+		}
+	},
+	) (*none, error) {
+		if a.cfg.Nodes == nil {
+			return nil, alone
+		}
+		err := a.cfg.Nodes.Drain(ctx, auth.FromContext(ctx).Actor(), in.Name, in.Body.End)
+		if errors.Is(err, nodes.ErrUnknown) {
+			return nil, api.Fail(http.StatusNotFound, "%v: %s", err, in.Name)
+		}
+		if errors.Is(err, nodes.ErrDrained) {
+			return nil, api.Fail(http.StatusConflict, "%v", err)
+		}
+		return nil, err
+	})
 	r.have, r.what = a.cfg.Live != nil, "metrics"
 	handle(r, "GET", "/api/metrics", "metrics", api.For(auth.MetricsRead), "Get metrics of the last half hour", http.StatusOK, func(context.Context, *none) (*struct{ Body []Reading }, error) {
 		return &struct{ Body []Reading }{a.cfg.Live.Readings()}, nil

@@ -9,6 +9,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
+	"github.com/yaya-ai/yaya/kernel/tool"
 	"github.com/yaya-ai/yaya/mcpbridge/relay"
 )
 
@@ -48,22 +49,39 @@ func (s *Server) messageElsewhere(msg *jsonrpc.Message) http.Handler {
 	if s.cfg.Forward == nil || !msg.IsRequest() {
 		return nil
 	}
+	return s.elsewhere(broughtBack(msg))
+}
+
+// broughtBack returns the id of what a request is about that a node has made, "" for none.
+func broughtBack(msg *jsonrpc.Message) string {
 	if state, ok := msg.Params.String("requestState"); ok && strings.HasPrefix(state, statePrefix) {
-		return s.elsewhere(state)
+		return state
 	}
 	switch msg.Method {
 	case "tasks/get", "tasks/update", "tasks/cancel":
 		id, _ := msg.Params.String("taskId")
 		where, _, _ := strings.Cut(id, taskSeparator)
-		return s.elsewhere(where)
+		return where
 	case "resources/read":
 		uri, _ := msg.Params.String("uri")
 		if id, ok := relay.Artifact(uri); ok {
 			id, _, _ = strings.Cut(id, "?")
-			return s.elsewhere(id)
+			return id
 		}
 	}
-	return nil
+	return ""
+}
+
+// drainedTo returns what serves a new client's request while this node takes no new clients: a
+// handshake, or a request of the modern era about nothing that is here.
+func (s *Server) drainedTo(r *http.Request, msg *jsonrpc.Message, who tool.Caller, origin tool.Origin) http.Handler {
+	if s.cfg.Drained == nil || origin != tool.OriginMCP || who.IsServer() || !msg.IsRequest() || r.Header.Get(mcp.HeaderSessionID) != "" {
+		return nil
+	}
+	if msg.Method != "initialize" && broughtBack(msg) != "" {
+		return nil
+	}
+	return s.cfg.Drained(r)
 }
 
 // again has a handler serve a request whose body was read.

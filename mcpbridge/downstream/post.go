@@ -82,6 +82,10 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, who tool.Caller, o
 		again(next, w, r, in.body)
 		return
 	}
+	if next := s.drainedTo(r, &in.msg, who, origin); next != nil {
+		again(next, w, r, in.body)
+		return
+	}
 	p, ok := s.shown(w, r, &in.msg, who)
 	if !ok {
 		return

@@ -76,6 +76,9 @@ type Config struct {
 	Node string
 	// Forward returns what serves the requests for another node; nil if there is no other node of that name.
 	Forward func(node string) http.Handler
+	// Drained returns what serves the requests of new clients while this node takes none; nil while it
+	// does, or if no other node does. Optional.
+	Drained func(r *http.Request) http.Handler
 	// SessionEnded is called with the kernel session of a client that is gone.
 	SessionEnded func(session string)
 

@@ -104,6 +104,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/cluster/nodes/{name}/drain": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Have a node take no new MCP clients, or take them again
+         * @description Over the Unix socket alone, for the user that runs yaya.
+         */
+        post: operations["drainNode"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/cluster/nodes/{name}/remove": {
         parameters: {
             query?: never;
@@ -1489,6 +1509,10 @@ export interface components {
             status: string;
             summary: string;
         };
+        DrainNodeRequest: {
+            /** @description it takes them again */
+            end?: boolean;
+        };
         Error: {
             detail: string;
         };
@@ -1680,6 +1704,11 @@ export interface components {
         Member: {
             /** @description that are connected to it */
             devices?: string[] | null;
+            /**
+             * Format: date-time
+             * @description since when it takes no new MCP clients; missing if it does
+             */
+            drained_at?: string;
             /** Format: date-time */
             joined_at: string;
             /** @description its kernel; missing until it has started with a version that says so */
@@ -2470,6 +2499,39 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["JoinInvitation"];
                 };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    drainNode: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DrainNodeRequest"];
+            };
+        };
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description Error */
             default: {
