@@ -67,7 +67,7 @@ func (g *Flags) FoundCluster(ctx context.Context, f Founding) (replicas int, err
 			return fmt.Errorf("this yaya is the node %s of a cluster already", plane.cluster.nodes.Name())
 		}
 		if f.Node.Route != "" {
-			if err := c.first(ctx, ownConfig(at.data, f.Node, plane.devices.Identity(), zerolog.Nop())); err != nil {
+			if err := c.first(ctx, at.data, f.Node, plane.devices.Identity()); err != nil {
 				return err
 			}
 		}
@@ -116,10 +116,17 @@ type Joined struct {
 	Aside string // folder of what it had alone, "" for nothing
 }
 
+// Joining says how to join a cluster.
+type Joining struct {
+	Name  string
+	Route string // where the others reach the server in this node, if the nodes keep the log
+	Again bool   // it may be a node already, of this cluster before it was founded again, for example
+}
+
 // JoinCluster makes this yaya a node. No daemon may run. Its own log and keys are moved aside:
 // its devices and tokens are no longer valid. agreed is asked before that, with how many there
-// are. route is where the others reach the server in this node, if the nodes keep the log.
-func (g *Flags) JoinCluster(ctx context.Context, i nodes.Invitation, name, route string, agreed func(devices int) error) (out Joined, err error) {
+// are.
+func (g *Flags) JoinCluster(ctx context.Context, i nodes.Invitation, j Joining, agreed func(devices int) error) (out Joined, err error) {
 	p, err := g.Paths()
 	if err != nil {
 		return out, err
@@ -127,19 +134,24 @@ func (g *Flags) JoinCluster(ctx context.Context, i nodes.Invitation, name, route
 	_, err = os.Stat(filepath.Join(p.Data, filepath.Dir(filepath.FromSlash(local.File)))) //nolint:forbidigo // whether it is there
 	fresh := errors.Is(err, fs.ErrNotExist)
 	known := 0
-	if err := g.withControlPlane(ctx, p, func(_ *place, c *controlPlane) error {
+	if j.Again {
+		err = g.heldByNobody()
+	} else if err = g.withControlPlane(ctx, p, func(_ *place, c *controlPlane) error {
 		if c.cluster != nil {
-			return fmt.Errorf("this yaya is the node %s of a cluster already", c.cluster.nodes.Name())
+			return fmt.Errorf("this yaya is the node %s of a cluster already: --again has it leave that one", c.cluster.nodes.Name())
 		}
 		known = c.devices.Enrolled()
 		return nil
-	}); err != nil && !errors.Is(err, nodes.ErrRemoved) { // a node that was removed can join again
+	}); errors.Is(err, nodes.ErrRemoved) { // a node that was removed can join again
+		err = nil
+	}
+	if err != nil {
 		return out, err
 	}
 	if err := agreed(known); err != nil {
 		return out, err
 	}
-	asking, err := nodes.Ask(i, name, route)
+	asking, err := nodes.Ask(i, j.Name, j.Route)
 	if err != nil {
 		return out, err
 	}
@@ -151,7 +163,7 @@ func (g *Flags) JoinCluster(ctx context.Context, i nodes.Invitation, name, route
 	if err != nil {
 		return out, err
 	}
-	out.Node = name
+	out.Node = j.Name
 	return out, g.holdingData(func(_ Paths, data *os.Root) error {
 		aside := "alone-" + time.Now().UTC().Format("20060102T150405Z")
 		if err := becomeNode(data, aside, w); err != nil {
@@ -163,6 +175,11 @@ func (g *Flags) JoinCluster(ctx context.Context, i nodes.Invitation, name, route
 		out.Aside = aside
 		return nil
 	})
+}
+
+// heldByNobody returns an error if a daemon runs.
+func (g *Flags) heldByNobody() error {
+	return g.holdingData(func(Paths, *os.Root) error { return nil })
 }
 
 // becomeNode moves the log and the keys of a yaya that was alone aside, and makes it a node.

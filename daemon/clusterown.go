@@ -24,8 +24,9 @@ const (
 )
 
 // ownConfig configures the server in a node.
-func ownConfig(data *os.Root, n nodes.Node, identity ed25519.PrivateKey, log zerolog.Logger) embedded.Config {
-	return embedded.Config{Data: data, Node: n.Name, Identity: identity, Route: n.Route, Routes: n.Routes, Log: log}
+func ownConfig(data *os.Root, n nodes.Node, identity ed25519.PrivateKey, log zerolog.Logger) (embedded.Config, error) {
+	key, err := n.Key(identity)
+	return embedded.Config{Data: data, Node: n.Name, Identity: key, Route: n.Route, Routes: n.Routes, Log: log}, err
 }
 
 // connect connects a node to the servers that keep the log: to its own one, which it starts, if the
@@ -33,7 +34,10 @@ func ownConfig(data *os.Root, n nodes.Node, identity ed25519.PrivateKey, log zer
 func (c *cluster) connect(ctx context.Context, data *os.Root, n nodes.Node, identity ed25519.PrivateKey, log zerolog.Logger) (err error) {
 	var more []nats.Option
 	if n.Route != "" {
-		cfg := ownConfig(data, n, identity, log)
+		cfg, err := ownConfig(data, n, identity, log)
+		if err != nil {
+			return err
+		}
 		cfg.Routes, cfg.Removed = c.nodes.Routes(), c.nodes.Removed
 		if c.own, err = embedded.Start(ctx, cfg); err != nil {
 			return fmt.Errorf("%w (the address %s is that of --listen, in keys/%s)", err, n.Route, nodes.File)
@@ -45,7 +49,11 @@ func (c *cluster) connect(ctx context.Context, data *os.Root, n nodes.Node, iden
 }
 
 // first starts the server of the node that founds a cluster.
-func (c *cluster) first(ctx context.Context, cfg embedded.Config) (err error) {
+func (c *cluster) first(ctx context.Context, data *os.Root, n nodes.Node, identity ed25519.PrivateKey) error {
+	cfg, err := ownConfig(data, n, identity, zerolog.Nop())
+	if err != nil {
+		return err
+	}
 	if c.own, err = embedded.StartFirst(ctx, cfg); err != nil {
 		return fmt.Errorf("%w (--listen %s)", err, cfg.Route)
 	}

@@ -40,6 +40,7 @@ type Restored struct {
 	Bytes   int64             `json:"bytes"`
 	Config  []string          `json:"config"` // files of the configuration that were written
 	Damaged []session.Finding `json:"damaged"`
+	Node    string            `json:"node,omitempty"` // of a cluster that keeps its log itself
 }
 
 // restoredNote is the entry about the restore in the audit of the restored yaya.
@@ -127,6 +128,9 @@ func (r *restorer) run(ctx context.Context, in *backup.Reader) error {
 	}
 	if err == nil {
 		err = r.configure()
+	}
+	if node, problem := nodeIn(r.data); err == nil && problem == nil && node != nil && node.Route != "" { // verify has told of a problem
+		r.out.Node = node.Name
 	}
 	if err == nil {
 		err = tellLater(r.data, restoredFile, restoredNote{

@@ -134,6 +134,9 @@ that were revoked later are valid again. Look at yaya device list and yaya token
 			for _, file := range r.Config {
 				fmt.Fprintln(w, "written:", daemon.Printable(file, 300))
 			}
+			if r.Node != "" {
+				fmt.Fprintf(c.ErrOrStderr(), "note: this is the node %s of a cluster, and no backup has the folder of its server. If other nodes run, remove it there (yaya cluster remove %s) and join again here (yaya cluster join --again). If none is left: yaya cluster init --from-copy\n", r.Node, r.Node)
+			}
 			return err
 		},
 	}

@@ -26,7 +26,7 @@ JetStream that your team runs. docs/CLUSTER.md says what is shared, and what is 
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(clusterInitCommand(g), clusterInviteCommand(g), clusterJoinCommand(g), clusterStatusCommand(g), clusterDrainCommand(g), clusterRemoveCommand(g))
+	c.AddCommand(clusterInitCommand(g), clusterInviteCommand(g), clusterJoinCommand(g), clusterStatusCommand(g), clusterDrainCommand(g), clusterMoveCommand(g), clusterRemoveCommand(g))
 	return c
 }
 
@@ -56,16 +56,25 @@ func hostName() string {
 func clusterInitCommand(g *daemon.Flags) *cobra.Command {
 	f := daemon.Founding{}
 	var credentials, ca string
+	var again, yes bool
 	c := &cobra.Command{
-		Use: "init --listen HOST:PORT | --nats URL", Short: "Make this yaya the first node of a cluster",
+		Use: "init --listen HOST:PORT | --nats URL | --from-copy", Short: "Make this yaya the first node of a cluster",
 		Long: `Make this yaya the first node of a cluster. It begins with the devices, tokens, agents and the
 audit of this yaya. Stop a running yaya first.
 
 With --listen the nodes keep the log: of three nodes, one may fail. The address is where the
 other nodes reach this machine; they connect with TLS, and nobody else can. With --nats, NATS
-servers with JetStream keep the log.`,
+servers with JetStream keep the log.
+
+With --from-copy, a node whose nodes kept the log founds the cluster again from its own copy,
+as the only node. That is for when the majority is gone for good, or a node was restored from a
+backup and no other is left: changes that the copy does not have are lost. The other nodes are
+removed, and can no longer connect; have them join again with --again.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if again {
+				return foundAgain(c, g, f.Node.Route, yes)
+			}
 			if err := whoKeeps(c, f.Node); err != nil {
 				return &usageError{c.CommandPath(), err}
 			}
@@ -102,6 +111,8 @@ servers with JetStream keep the log.`,
 	c.Flags().StringVar(&f.Node.Name, "name", hostName(), "`name` of this node")
 	c.Flags().StringVar(&credentials, "creds", "", "`file` of credentials for NATS")
 	c.Flags().StringVar(&ca, "ca", "", "`file` with the certificate of the servers' authority, if it is your own")
+	c.Flags().BoolVar(&again, "from-copy", false, "found the cluster of this node again, from its copy of the log")
+	c.Flags().BoolVar(&yes, "yes", false, "with --from-copy: the other nodes are gone for good")
 	c.Flags().IntVar(&f.Replicas, "replicas", 0, "how many servers keep the log: 1, 3 or 5 (default 3 if there are so many, else 1)")
 	return c
 }
@@ -165,7 +176,7 @@ password. A yaya has to run here, at an address that the new node reaches.`,
 }
 
 func clusterJoinCommand(g *daemon.Flags) *cobra.Command {
-	var name, route string
+	var j daemon.Joining
 	var yes bool
 	c := &cobra.Command{
 		Use: "join INVITATION", Short: "Make this yaya a node of a cluster",
@@ -180,13 +191,13 @@ If the nodes keep the log, --listen says where the others reach this machine.`,
 			if err != nil {
 				return &usageError{c.CommandPath(), err}
 			}
-			if !nodes.ValidName(name) {
-				return &usageError{c.CommandPath(), fmt.Errorf("%q cannot be the name of a node: --name NAME takes lower-case letters, digits and hyphens", name)}
+			if !nodes.ValidName(j.Name) {
+				return &usageError{c.CommandPath(), fmt.Errorf("%q cannot be the name of a node: --name NAME takes lower-case letters, digits and hyphens", j.Name)}
 			}
-			if err := i.CheckRoute(route); err != nil {
+			if err := i.CheckRoute(j.Route); err != nil {
 				return &usageError{c.CommandPath(), err}
 			}
-			out, err := g.JoinCluster(c.Context(), i, name, route, func(devices int) error {
+			out, err := g.JoinCluster(c.Context(), i, j, func(devices int) error {
 				if devices > 0 && !yes {
 					return fmt.Errorf("%d devices and tokens of this yaya would no longer be valid: say --yes if that is all right", devices)
 				}
@@ -203,8 +214,9 @@ If the nodes keep the log, --listen says where the others reach this machine.`,
 			return err
 		},
 	}
-	c.Flags().StringVar(&name, "name", hostName(), "`name` of this node")
-	c.Flags().StringVar(&route, "listen", "", "`address` HOST:PORT of this machine for the other nodes, such as 10.0.0.2:6222")
+	c.Flags().StringVar(&j.Name, "name", hostName(), "`name` of this node")
+	c.Flags().StringVar(&j.Route, "listen", "", "`address` HOST:PORT of this machine for the other nodes, such as 10.0.0.2:6222")
+	c.Flags().BoolVar(&j.Again, "again", false, "leave the cluster that this yaya is a node of")
 	c.Flags().BoolVar(&yes, "yes", false, "give up the devices and tokens of this yaya")
 	return c
 }

@@ -45,7 +45,7 @@ const (
 type Config struct {
 	Data     *os.Root           // the data directory, whose [Folder] the server has for itself
 	Node     string             // the name of this node
-	Identity ed25519.PrivateKey // of the cluster
+	Identity ed25519.PrivateKey // of the cluster, see [nodes.Node.Key]
 	Route    string             // HOST:PORT where the other nodes reach this server, and where it listens
 	Routes   []string           // of the other nodes
 	// Removed reports whether a node was removed from the cluster; nil: none was.

@@ -214,7 +214,7 @@ func (n *Nodes) Answer(ctx context.Context, request []byte) ([]byte, error) {
 		return nil, ErrRefused
 	}
 	hash := n.hash(q.ID, q.Secret)
-	_, err = n.log.Append(ctx, control.Change{Event: evJoined, Actor: q.Node, Target: q.Node, Payload: joined{q.ID, q.Route}}, func() error {
+	_, err = n.log.Append(ctx, control.Change{Event: evJoined, Actor: q.Node, Target: q.Node, Payload: joined{Invite: q.ID, Route: q.Route}}, func() error {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		switch i, ok := n.invites[q.ID]; {
@@ -223,10 +223,8 @@ func (n *Nodes) Answer(ctx context.Context, request []byte) ([]byte, error) {
 		case n.members[q.Node] != nil:
 			return fmt.Errorf("%w: choose another one with --name, or remove that node first (yaya cluster remove %s)", ErrTaken, q.Node)
 		}
-		for _, m := range n.members {
-			if q.Route != "" && m.Route == q.Route {
-				return fmt.Errorf("%w: the node %s has it", ErrRoute, m.Name)
-			}
+		if err := n.freeRoute(q.Node, q.Route); err != nil {
+			return err
 		}
 		return checkRoute(n.cfg.Node.Route != "", q.Route)
 	})

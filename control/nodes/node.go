@@ -24,6 +24,9 @@ type Node struct {
 	Servers Servers `json:"nats,omitzero"`
 	// Route is where the other nodes reach the server in this one, HOST:PORT; "" without one.
 	Route string `json:"route,omitempty"`
+	// Incarnation tells a cluster that was founded again from a copy from the one before; "" for one that
+	// never was.
+	Incarnation string `json:"incarnation,omitempty"`
 	// Routes are those of the nodes that there were when this one joined. The log has the later ones.
 	Routes []string `json:"routes,omitempty"`
 }

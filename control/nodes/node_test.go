@@ -24,7 +24,7 @@ func TestFile(t *testing.T) {
 	if n, err := nodes.Read(root); err != nil || n == nil || !reflect.DeepEqual(*n, want) {
 		t.Errorf("got %v, %v, want %v", n, err, want)
 	}
-	own := nodes.Node{Name: "south", Route: "10.0.0.2:6222", Routes: []string{"10.0.0.1:6222"}}
+	own := nodes.Node{Name: "south", Route: "10.0.0.2:6222", Incarnation: "ABC", Routes: []string{"10.0.0.1:6222"}}
 	if err := own.Write(root); err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package nodes
 
 import (
+	"cmp"
 	"context"
 	"crypto/ed25519"
 	"crypto/hmac"
@@ -56,10 +57,13 @@ type (
 	joined struct {
 		Invite string `json:"invite,omitempty"` // "" for the one that founded the cluster
 		Route  string `json:"route,omitempty"`
+		// Incarnation of a cluster that was founded again.
+		Incarnation string `json:"incarnation,omitempty"`
 	}
 	started struct {
 		Run    string `json:"run"`
 		Kernel string `json:"kernel,omitempty"`
+		Route  string `json:"route,omitempty"` // which may have changed
 	}
 )
 
@@ -146,6 +150,7 @@ func (n *Nodes) Apply(e control.Entry) error {
 		}
 		if m := n.members[e.Target]; m != nil {
 			m.Started, m.run, m.Kernel, m.Drained = e.Time, p.Run, p.Kernel, time.Time{}
+			m.Route = cmp.Or(p.Route, m.Route)
 		}
 	case evDrained:
 		var p drained
@@ -209,10 +214,13 @@ func (n *Nodes) Start(ctx context.Context, log control.Log) error {
 	n.mu.Lock()
 	n.log = log
 	n.mu.Unlock()
-	_, err := log.Append(ctx, control.Change{Event: evStarted, Actor: n.cfg.Node.Name, Target: n.cfg.Node.Name, Payload: started{n.run, n.cfg.Kernel}}, func() error {
+	_, err := log.Append(ctx, control.Change{Event: evStarted, Actor: n.cfg.Node.Name, Target: n.cfg.Node.Name, Payload: started{n.run, n.cfg.Kernel, n.cfg.Node.Route}}, func() error {
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		return n.still()
+		if err := n.still(); err != nil {
+			return err
+		}
+		return n.freeRoute(n.cfg.Node.Name, n.cfg.Node.Route)
 	})
 	if err != nil {
 		return err
@@ -222,6 +230,16 @@ func (n *Nodes) Start(ctx context.Context, log control.Log) error {
 	n.running = true
 	n.note()
 	n.check() // another one may have started since
+	return nil
+}
+
+// freeRoute returns an error if another node has an address; mu is held.
+func (n *Nodes) freeRoute(node, route string) error {
+	for _, m := range n.members {
+		if route != "" && m.Route == route && m.Name != node {
+			return fmt.Errorf("%w: the node %s has it", ErrRoute, m.Name)
+		}
+	}
 	return nil
 }
 
@@ -312,5 +330,5 @@ func (n *Nodes) hash(id string, secret []byte) []byte {
 
 // Founded returns the change by which the first node becomes a member.
 func Founded(n Node) control.Change {
-	return control.Change{Event: evJoined, Actor: control.Owner, Target: n.Name, Payload: joined{Route: n.Route}}
+	return control.Change{Event: evJoined, Actor: control.Owner, Target: n.Name, Payload: joined{Route: n.Route, Incarnation: n.Incarnation}}
 }

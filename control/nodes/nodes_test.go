@@ -295,3 +295,63 @@ func TestDrain(t *testing.T) {
 		t.Errorf("a node that is not there: %v", err)
 	}
 }
+
+// A member goes on as the only node of another incarnation, whose certificates nobody of the earlier one
+// accepts.
+func TestFoundedAgain(t *testing.T) {
+	w := newWorldOf(t, nodes.Node{Name: "north", Route: "10.0.0.1:6222"}, nodes.Node{Name: "south", Route: "10.0.0.2:6222"})
+	for _, name := range []string{"south", "west"} {
+		route := map[string]string{"south": "10.0.0.2:6222", "west": "10.0.0.3:6222"}[name]
+		asking, err := nodes.Ask(w.invite(t), name, route)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.nodes[0].Answer(t.Context(), asking.Request); err != nil {
+			t.Fatal(err)
+		}
+	}
+	again := nodes.Node{Name: "south", Route: "10.0.0.9:6222", Incarnation: "ABC"}
+	for _, c := range nodes.FoundedAgain(again, w.nodes[1].Members()) {
+		if _, err := w.log.Append(t.Context(), c, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	left := w.nodes[1].Members()
+	if len(left) != 1 || left[0].Name != "south" || left[0].Route != "10.0.0.9:6222" || !w.nodes[1].Removed("north") || !w.nodes[1].Removed("west") {
+		t.Errorf("the members are %+v, want south alone, at its new address", left)
+	}
+	keys := map[string]bool{}
+	for _, n := range []nodes.Node{{}, again, {Incarnation: "ABD"}} {
+		key, err := n.Key(w.identity)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if keys[string(key)] = true; n.Incarnation == "" && !key.Equal(w.identity) {
+			t.Error("the key of the first incarnation is not that of the identity")
+		}
+	}
+	if len(keys) != 3 {
+		t.Errorf("three incarnations have %d keys", len(keys))
+	}
+}
+
+// A node tells the others its address when it starts, and cannot have that of another one.
+func TestMove(t *testing.T) {
+	w := newWorldOf(t, nodes.Node{Name: "north", Route: "10.0.0.1:6222"}, nodes.Node{Name: "south", Route: "10.0.0.7:6222"}, nodes.Node{Name: "south", Route: "10.0.0.1:6222"})
+	asking, err := nodes.Ask(w.invite(t), "south", "10.0.0.2:6222")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.nodes[0].Answer(t.Context(), asking.Request); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.nodes[2].Start(t.Context(), w.log); !errors.Is(err, nodes.ErrRoute) {
+		t.Errorf("a node that has moved to the address of another one: Start() = %v, want %v", err, nodes.ErrRoute)
+	}
+	if err := w.nodes[1].Start(t.Context(), w.log); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.nodes[0].Routes(); len(got) != 1 || got[0] != "10.0.0.7:6222" {
+		t.Errorf("the other node is reached at %v, want its new address", got)
+	}
+}

@@ -92,7 +92,7 @@ func (a *authority) certificate() (*tls.Certificate, error) {
 }
 
 // TLS returns how two nodes know each other; it is the same for both ends. The authority of the
-// certificates follows from the identity key, which all nodes have and nobody else. Each connection
+// certificates follows from a key that all nodes have and nobody else, see [Node.Key]. Each connection
 // is refused whose node admitted refuses; its name is the common name of its certificate.
 func TLS(identity ed25519.PrivateKey, node string, now func() time.Time, admitted func(node string) error) (*tls.Config, error) {
 	a, err := newAuthority(identity, node, now)
@@ -122,7 +122,11 @@ func TLS(identity ed25519.PrivateKey, node string, now func() time.Time, admitte
 
 // TLS returns how this node and the other members know each other. See [TLS].
 func (n *Nodes) TLS() (*tls.Config, error) {
-	return TLS(n.cfg.Identity, n.cfg.Node.Name, n.cfg.Now, func(node string) error {
+	key, err := n.cfg.Node.Key(n.cfg.Identity)
+	if err != nil {
+		return nil, err
+	}
+	return TLS(key, n.cfg.Node.Name, n.cfg.Now, func(node string) error {
 		if !n.Has(node) {
 			return fmt.Errorf("%.100q is not a node of the cluster", node)
 		}
