@@ -78,7 +78,7 @@ func TestClusterFoundedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// Two of three nodes of before are a majority: they go on as what they were, and meet nobody else.
+	// The two others are a majority of the earlier cluster: they go on as that, and meet nobody else.
 	for _, m := range []*member{north, west} {
 		m.p = m.daemon("serve", "--listen", m.addr).Cmd
 	}

@@ -38,14 +38,16 @@ func (m *member) listedAs(name string) string {
 func TestClusterRunOn(t *testing.T) {
 	t.Parallel()
 	fixture := buildTool(t, "github.com/yaya-ai/yaya/internal/conformance/fixture")
+	tasks := buildTool(t, "github.com/yaya-ai/yaya/internal/conformance/taskserver")
 	n := newNATS(t)
 	all, phone := newCluster(t, n)
 	north, south, west := all[0], all[1], all[2]
 	entry := func(name, era string) map[string]any {
 		return map[string]any{"command": fixture, "args": []string{"-name", name}, "protocolEra": era, "trust": "always", "run_on": "north"}
 	}
-	north.runs(map[string]any{"sl": entry("sl", "legacy"), "sm": entry("sm", "modern")}, "sl ready\nsm ready\n")
-	south.runs(map[string]any{"sl": map[string]any{"run_on": "north"}, "sm": entry("sm", "modern")}, "sl ready\nsm ready\n")
+	north.runs(map[string]any{"sl": entry("sl", "legacy"), "sm": entry("sm", "modern"), "ts": map[string]any{"command": tasks, "run_on": "north"}}, "sl ready\nsm ready\nts ready\n")
+	south.runs(map[string]any{"sl": map[string]any{"run_on": "north"}, "sm": entry("sm", "modern"), "ts": map[string]any{"run_on": "north"}}, "sl ready\nsm ready\nts ready\n")
+	tryTasks(t, south.url())
 	west.runs(map[string]any{"sl": map[string]any{"run_on": "north"}}, "sl ready\n")
 	for _, modern := range []bool{false, true} {
 		for _, server := range []string{"sl", "sm"} {
@@ -117,6 +119,6 @@ func TestClusterRunOn(t *testing.T) {
 		t.Errorf("a call while north is gone gets %s, want the reason", got)
 	}
 	north.p = north.serve()
-	north.waitStates("sl ready\nsm ready\n")
+	north.waitStates("sl ready\nsm ready\nts ready\n")
 	eventually.True(t, "the server is there again", func() bool { return echo(newRawClient(t, south.url(), true)) == "hi<nil>" })
 }
