@@ -166,6 +166,7 @@ fuzz: ## fuzz every parser of outside input, FUZZTIME inputs each
 	go test ./internal/hookconf -run '^$$' -fuzz '^FuzzHooks$$' -fuzztime $(FUZZTIME_SLOW)
 	go test ./internal/mounts -run '^$$' -fuzz '^FuzzParse$$' -fuzztime $(FUZZTIME)
 	go test ./internal/masked -run '^$$' -fuzz '^FuzzSpellings$$' -fuzztime $(FUZZTIME_SLOW)
+	go test ./internal/toolsearch -run '^$$' -fuzz '^FuzzSearch$$' -fuzztime $(FUZZTIME_SLOW)
 	go test ./mcpbridge/upstream -run '^$$' -fuzz '^FuzzDispatch$$' -fuzztime $(FUZZTIME_SLOW)
 	go test ./mcpbridge/upstream -run '^$$' -fuzz '^FuzzReadLines$$' -fuzztime $(FUZZTIME)
 	go test ./mcpbridge/upstream -run '^$$' -fuzz '^FuzzPlainAnswer$$' -fuzztime $(FUZZTIME)

@@ -22,7 +22,7 @@ import (
 func shelf(t *testing.T, profiles string, caller func(*http.Request) (tool.Caller, bool), callers approval.Callers) (string, *tool.Store) {
 	t.Helper()
 	reg := new(tool.Registry)
-	echo := func(name, description, annotations string) tool.Provided {
+	echo := func(name, description, annotations string, schema ...string) tool.Provided {
 		b := relay(name, func(_ context.Context, c tool.Call) (tool.Result, error) {
 			return ok(`{"content":[],"called":"` + c.Name + `","params":` + string(c.Native.Params.Raw()) + `}`)
 		})
@@ -31,13 +31,17 @@ func shelf(t *testing.T, profiles string, caller func(*http.Request) (tool.Calle
 		if annotations != "" {
 			b.def.Annotations = json.RawMessage(annotations)
 		}
+		for _, s := range schema {
+			b.def.InputSchema = json.RawMessage(s)
+		}
 		return tool.Provided{Tool: b}
 	}
 	reg.Replace("fs", []tool.Provided{
 		echo("fs__read_file", "Reads a file from disk", `{"readOnlyHint":true}`), echo("fs__write_file", "Writes a file to disk", `{"destructiveHint":false}`),
 		echo("fs__delete_files", "Deletes files from disk permanently", ``), echo("fs__odd", "Has odd annotations", `{"readOnlyHint":"yes"}`),
 	})
-	reg.Replace("web", []tool.Provided{echo("web__fetchPage", "Loads a page of the World Wide Web", `{"readOnlyHint":true}`)})
+	reg.Replace("web", []tool.Provided{echo("web__fetchPage", "Loads a page of the World Wide Web", `{"readOnlyHint":true}`,
+		`{"type":"object","properties":{"rendered":true,"location":{"type":"string","description":"The URI"}}}`)})
 	root, err := os.OpenRoot(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -184,6 +188,7 @@ func TestSearch(t *testing.T) {
 	for query, first := range map[string]string{
 		"read a file": "fs__read_file:call_read_tool", "delete file": "fs__delete_files:call_destructive_tool",
 		"fetch page": "web__fetchPage:call_read_tool", "write": "fs__write_file:call_write_tool", "odd": "fs__odd:call_destructive_tool",
+		"erasing a file": "fs__delete_files:call_destructive_tool", "rendered": "web__fetchPage:call_read_tool", "uri": "web__fetchPage:call_read_tool", "web": "web__fetchPage:call_read_tool",
 	} {
 		if got := found(r, query); !strings.HasPrefix(got, first) {
 			t.Errorf("%s: got %s, want %v at its start", query, got, first)

@@ -6,17 +6,17 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math"
+	"maps"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
+	"github.com/yaya-ai/yaya/internal/toolsearch"
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
 // The tools of a profile with search: five tools stand for hundreds. There are three tools for
-// // calls, so that a host's questions to its user keep their meaning.
+// calls, so that a host's questions to its user keep their meaning.
 const (
 	searchTool      = "search_tools"
 	describeTool    = "describe_tool"
@@ -53,131 +53,43 @@ func caller(def *tool.Definition) string {
 	return callDestructive
 }
 
-// index ranks tools by BM25 over their names, descriptions and parameters.
+// index finds the tools of a view by what they do.
 type index struct {
-	docs  []document
-	df    map[string]int // number of documents that contain a term
-	total float64        // length of all documents
+	entries []*tool.Entry
+	tools   *toolsearch.Index
 }
-
-type document struct {
-	entry  *tool.Entry
-	terms  map[string]float64 // weighted frequency
-	length float64
-}
-
-// Weights of the fields that contain a term.
-const (
-	weightName  = 3.0
-	weightTitle = 2.0
-	weightText  = 1.0
-	weightParam = 0.5
-	maxTerms    = 4096 // of one document
-)
 
 func newIndex(entries []*tool.Entry) *index {
-	ix := &index{df: map[string]int{}}
+	tools := make([]toolsearch.Tool, 0, len(entries))
 	for _, e := range entries {
-		d := document{entry: e, terms: map[string]float64{}}
-		add := func(text string, weight float64) {
-			for _, t := range terms(text) {
-				if len(d.terms) < maxTerms {
-					d.terms[t] += weight
-					d.length += weight
-				}
-			}
-		}
-		add(e.Def.Name, weightName)
-		add(e.Def.Title, weightTitle)
-		add(e.Def.Description, weightText)
-		var schema struct {
-			Properties map[string]struct {
-				Description string `json:"description"`
-			} `json:"properties"`
-		}
-		if json.Unmarshal(e.Def.InputSchema, &schema) == nil {
-			for name, p := range schema.Properties {
-				add(name, weightText)
-				add(p.Description, weightParam)
-			}
-		}
-		for t := range d.terms {
-			ix.df[t]++
-		}
-		ix.total += d.length
-		ix.docs = append(ix.docs, d)
+		tools = append(tools, toolsearch.Tool{
+			Server: e.Def.Identity.Provider, Name: cmp.Or(e.Def.Identity.Tool, e.Def.Name),
+			Title: e.Def.Title, Description: e.Def.Description, Arguments: arguments(e.Def.InputSchema),
+		})
 	}
-	return ix
+	return &index{entries, toolsearch.New(tools)}
 }
 
-// terms splits text into words: at all characters except letters and digits, and at changes
-// from lower to upper case. It removes the plural s.
-func terms(text string) []string {
-	var out []string
-	var word []rune
-	flush := func() {
-		if len(word) > 0 {
-			w := strings.ToLower(string(word))
-			if len(w) > 3 && strings.HasSuffix(w, "s") && !strings.HasSuffix(w, "ss") {
-				w = w[:len(w)-1]
-			}
-			out = append(out, w)
-			word = word[:0]
+// arguments returns the arguments that a schema names, in the order of their names. A schema
+// that is not an object has none: its tool is found by its other texts.
+func arguments(schema json.RawMessage) (list []toolsearch.Argument) {
+	var object struct {
+		Properties map[string]json.RawMessage `json:"properties"`
+	}
+	if json.Unmarshal(schema, &object) != nil {
+		return nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(object.Properties)) {
+		var p struct {
+			Description string `json:"description"`
 		}
-	}
-	lower := false
-	for _, r := range text {
-		switch {
-		case !unicode.IsLetter(r) && !unicode.IsDigit(r):
-			flush()
-		case unicode.IsUpper(r) && lower:
-			flush()
-			word = append(word, r)
-		default:
-			word = append(word, r)
+		// true and false are schemas, too.
+		if json.Unmarshal(object.Properties[name], &p) != nil {
+			p.Description = ""
 		}
-		lower = unicode.IsLower(r)
+		list = append(list, toolsearch.Argument{Name: name, Description: p.Description})
 	}
-	flush()
-	return out
-}
-
-// search returns the entries that match a query best.
-func (ix *index) search(query string, limit int) []*tool.Entry {
-	const k, b = 1.2, 0.75
-	type hit struct {
-		e     *tool.Entry
-		score float64
-	}
-	wanted := terms(query)
-	slices.Sort(wanted)
-	wanted = slices.Compact(wanted)
-	n := float64(len(ix.docs))
-	average := cmp.Or(ix.total/max(n, 1), 1)
-	var hits []hit
-	for _, d := range ix.docs {
-		score := 0.0
-		for _, t := range wanted {
-			f := d.terms[t]
-			if f == 0 {
-				continue
-			}
-			df := float64(ix.df[t])
-			idf := math.Log(1 + (n-df+0.5)/(df+0.5))
-			score += idf * f * (k + 1) / (f + k*(1-b+b*d.length/average))
-		}
-		if score > 0 {
-			hits = append(hits, hit{d.entry, score})
-		}
-	}
-	slices.SortFunc(hits, func(a, b hit) int {
-		return cmp.Or(cmp.Compare(b.score, a.score), strings.Compare(a.e.Def.Name, b.e.Def.Name))
-	})
-	out := make([]*tool.Entry, 0, min(limit, len(hits)))
-	for _, h := range hits[:min(limit, len(hits))] {
-		out = append(out, h.e)
-	}
-	return out
+	return list
 }
 
 const (
@@ -261,7 +173,9 @@ func (s *Server) search(x *exchange, snap *tool.Snapshot, query string, limit in
 		CallWith    string `json:"call_with"`
 	}
 	list := []found{}
-	for _, e := range v.index().search(query, cmp.Or(min(max(limit, 0), maxHits), defaultHits)) {
+	ix := v.index()
+	for _, place := range ix.tools.Search(query, cmp.Or(min(max(limit, 0), maxHits), defaultHits)) {
+		e := ix.entries[place]
 		text := strings.Join(strings.Fields(cmp.Or(e.Def.Description, e.Def.Title)), " ")
 		if r := []rune(text); len(r) > briefLength {
 			text = string(r[:briefLength]) + "…"
@@ -271,7 +185,7 @@ func (s *Server) search(x *exchange, snap *tool.Snapshot, query string, limit in
 	out, err := json.Marshal(struct {
 		Tools []found `json:"tools"`
 		Total int     `json:"total"`
-	}{list, len(v.index().docs)})
+	}{list, len(ix.entries)})
 	if err != nil {
 		return nil, err
 	}

@@ -25,7 +25,7 @@ type view struct {
 	legacy *rendered            // result of tools/list
 	modern *rendered            // with the members of the modern era
 	typed  map[string]*mcp.Tool // tools with parameters in headers, by name
-	index  func() *index
+	index  func() *index        // made by the first search
 }
 
 // render returns the view of a snapshot in a profile; it rebuilds the view only if the snapshot
