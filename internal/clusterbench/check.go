@@ -28,6 +28,8 @@ type op struct {
 	Key     string        `json:"key,omitempty"`   // of a write: what its entry is found by
 	ID      string        `json:"id,omitempty"`    // of a refresh that is ok: the token that came of it
 	Index   int64         `json:"index,omitempty"` // of a read: the last entry that the node had
+	Session string        `json:"session,omitempty"`
+	Text    string        `json:"text,omitempty"` // that was said in the session
 	Begin   time.Duration `json:"begin"`
 	End     time.Duration `json:"end"`
 	Outcome outcome       `json:"outcome"`
@@ -58,6 +60,9 @@ type payload struct {
 
 // keyOf returns the key of an entry, "" if no operation of the load makes such entries.
 func keyOf(e entry, p payload) string {
+	if e.Event == "said" { // by [checkSaid]
+		return "said/" + e.Target
+	}
 	switch e.Event {
 	case "device_invited":
 		return e.Event + "/" + p.Label

@@ -30,6 +30,7 @@ const (
 	kindOwnCall     = "call as the user"
 	kindRead        = "read the cluster"
 	kindAgent       = "spawn and kill an agent"
+	kindSay         = "say something to an agent"
 )
 
 // load are the clients of a cluster, with their history.
@@ -97,6 +98,7 @@ func (l *load) begin(ctx, going context.Context) {
 			})
 		}
 		l.worker(going, 100*time.Millisecond, func(*mathrand.Rand) { l.agent(ctx, m) })
+		l.worker(going, sayEvery, func(rng *mathrand.Rand) { l.say(ctx, m, rng) })
 		l.worker(going, 100*time.Millisecond, func(rng *mathrand.Rand) { l.device(ctx, going, rng) })
 	}
 }

@@ -20,6 +20,8 @@ type row struct {
 	Seen        int      `json:"seen"`  // events that dashboards got
 	Joins       int      `json:"joins"` // of theirs
 	Findings    []string `json:"findings"`
+	Said        int      `json:"said"` // to agents, and acknowledged
+	SayGapMS    int64    `json:"max_say_gap_ms"`
 	WriteGapMS  int64    `json:"max_write_gap_ms"`
 	CallGapMS   int64    `json:"max_call_gap_ms"`
 	ReachedMS   int64    `json:"max_revocation_reached_ms"`
@@ -36,6 +38,8 @@ func (w *row) add(p played, seed uint64) {
 	for _, f := range shorten(p.Findings) {
 		w.Findings = append(w.Findings, fmt.Sprintf("seed %d: %s", seed, f))
 	}
+	w.Said += p.Said
+	w.SayGapMS = max(w.SayGapMS, p.SayGap.Milliseconds())
 	w.WriteGapMS = max(w.WriteGapMS, p.WriteGap.Milliseconds())
 	w.CallGapMS = max(w.CallGapMS, p.CallGap.Milliseconds())
 	w.ReachedMS = max(w.ReachedMS, p.Reached.Milliseconds())
@@ -45,14 +49,14 @@ func (w *row) add(p played, seed uint64) {
 // table writes the rows as Markdown, and the findings behind it.
 func table(out io.Writer, rows []row) error {
 	var b strings.Builder
-	b.WriteString("| fault | histories | operations | acknowledged changes | findings | longest without a change | longest without a call | revocations | slowest, majority in reach | slowest, any node |\n|---|---|---|---|---|---|---|---|---|---|\n")
+	b.WriteString("| fault | histories | operations | acknowledged changes | messages to agents | findings | longest without a change | longest without a call | longest without a message in a session | revocations | slowest, majority in reach | slowest, any node |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n")
 	for _, w := range rows {
 		if w.Skipped != "" {
 			fmt.Fprintf(&b, "| %s | left out: %s |\n", w.Fault, w.Skipped)
 			continue
 		}
-		fmt.Fprintf(&b, "| %s | %d | %d | %d | %d | %s | %s | %d | %s | %s |\n", w.Fault, w.Histories, w.Operations, w.Writes, len(w.Findings),
-			seconds(w.WriteGapMS), seconds(w.CallGapMS), w.Revocations, seconds(w.ReachedMS), seconds(w.AllMS))
+		fmt.Fprintf(&b, "| %s | %d | %d | %d | %d | %d | %s | %s | %s | %d | %s | %s |\n", w.Fault, w.Histories, w.Operations, w.Writes, w.Said, len(w.Findings),
+			seconds(w.WriteGapMS), seconds(w.CallGapMS), seconds(w.SayGapMS), w.Revocations, seconds(w.ReachedMS), seconds(w.AllMS))
 	}
 	for _, w := range rows {
 		for _, f := range w.Findings {

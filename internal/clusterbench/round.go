@@ -25,15 +25,16 @@ const (
 
 // round is a cluster with its load and what was done to it.
 type round struct {
-	m      [3]*machine
-	g      *ground
-	rng    *rand.Rand
-	begun  time.Time
-	lasts  time.Duration
-	token  string // a lasting one, of clients that call tools
-	v      victims
-	boards [3]*dashboard // one on each node
-	cutOff [3][]entry    // what nodes had before the fault ended
+	m        [3]*machine
+	g        *ground
+	rng      *rand.Rand
+	begun    time.Time
+	lasts    time.Duration
+	token    string // a lasting one, of clients that call tools
+	v        victims
+	boards   [3]*dashboard // one on each node
+	cutOff   [3][]entry    // what nodes had before the fault ended
+	sessions []string      // of agents
 }
 
 // played is the outcome of a round.
@@ -42,6 +43,8 @@ type played struct {
 	Writes      int           // acknowledged
 	Revocations int           // acknowledged, with each node asked until it refused
 	Seen, Joins int           // events that dashboards got, and how often they joined
+	Said        int           // messages to agents that were acknowledged
+	SayGap      time.Duration // the longest time without one in a session, over all nodes
 	Findings    []string      // what was wrong
 	WriteGap    time.Duration // the longest time without an acknowledged write, on a node that was not a victim, unless all were
 	CallGap     time.Duration // the longest time without a call of a client with a token, likewise
@@ -174,6 +177,9 @@ func (r *round) found(ctx context.Context, bin string) error {
 		return err
 	}
 	r.token = made.Token
+	if err := r.openSessions(ctx); err != nil {
+		return err
+	}
 	for _, m := range r.m {
 		if err := until(ctx, m.name+" calls its tool for a token of the cluster", func() bool {
 			return newCaller(m, r.token).call(ctx, "hello") == nil
@@ -299,6 +305,7 @@ func (r *round) judge(ctx context.Context, p *played, l *load, slack time.Durati
 		p.Seen, p.Joins = p.Seen+len(saw), p.Joins+joins
 		p.Findings = append(p.Findings, checkLobby(names[i], saw, logs[0])...)
 	}
+	r.judgeTalk(ctx, p, l)
 	p.Findings = append(p.Findings, checkLog(l.ops, logs[0])...)
 	p.Findings = append(p.Findings, checkReads(l.ops)...)
 	p.Findings = append(p.Findings, checkLost(l.ops, &r.v)...)
