@@ -165,18 +165,10 @@ func (r *round) found(ctx context.Context, bin string) error {
 			return err
 		}
 	}
-	status, raw, err := north.ask(ctx, http.MethodPost, "/api/tokens", "", map[string]any{"name": "load"})
-	if err != nil {
+	var err error
+	if r.token, err = r.makeToken(ctx, "load"); err != nil {
 		return err
 	}
-	if status != http.StatusCreated {
-		return fmt.Errorf("POST /api/tokens: %d %s", status, raw)
-	}
-	var made struct{ Token string }
-	if err := json.Unmarshal(raw, &made); err != nil {
-		return err
-	}
-	r.token = made.Token
 	if err := r.openSessions(ctx); err != nil {
 		return err
 	}
@@ -188,6 +180,19 @@ func (r *round) found(ctx context.Context, bin string) error {
 		}
 	}
 	return nil
+}
+
+// makeToken makes a lasting token.
+func (r *round) makeToken(ctx context.Context, name string) (string, error) {
+	status, raw, err := r.m[0].ask(ctx, http.MethodPost, "/api/tokens", "", map[string]any{"name": name})
+	if err == nil && status != http.StatusCreated {
+		err = fmt.Errorf("POST /api/tokens: %d %s", status, raw)
+	}
+	if err != nil {
+		return "", err
+	}
+	var made struct{ Token string }
+	return made.Token, json.Unmarshal(raw, &made)
 }
 
 // join runs yaya cluster join in the network of the first machine.

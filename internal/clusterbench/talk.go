@@ -93,7 +93,7 @@ func (m *machine) said(ctx context.Context, session string) (all []string, err e
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	for before := int64(0); ; {
-		status, raw, err := m.ask(ctx, http.MethodGet, fmt.Sprintf("/v1/sessions/%s/messages?limit=500&before=%d", session, before), "", nil)
+		status, raw, err := m.ask(ctx, http.MethodGet, fmt.Sprintf("/v1/sessions/%s/messages?limit=200&before=%d", session, before), "", nil)
 		if err == nil && status != http.StatusOK {
 			err = fmt.Errorf("the messages of %s on %s: %d %.200s", session, m.name, status, raw)
 		}
