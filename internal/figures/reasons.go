@@ -19,6 +19,7 @@ var reasons = map[string]map[string]string{
 	heldContexts: {
 		"cmd/yaya/chat.model.ctx":              callback,
 		"control/jetstream.Log.ctx":            life,
+		"control/tapes.Tapes.ctx":              life,
 		"feature.Host.ctx":                     life,
 		"feature.supervisor.ctx":               life,
 		"gateway/client.Uplink.ctx":            life,

@@ -30,30 +30,40 @@ type Away struct {
 // Owner decides which node of a cluster may write to a session, and copies what it writes. A session
 // goes with its sub-agents, whose files are its own. All methods are safe for concurrent use.
 type Owner interface {
+	Claims
+	Copies
+}
+
+// Claims are the part of an [Owner] that decides who may write.
+type Claims interface {
 	// Hold returns nil while this node may act for a session; it claims one that no node has. The error
 	// wraps [ErrElsewhere] if another node owns it, [ErrBehind] if this node lacks entries, and
 	// [ErrUnavailable] if nobody can say so.
 	Hold(ctx context.Context, id, workspace string) error
 	// Elsewhere returns the node that owns a session, "" for this one, for none, and if nobody knows.
 	Elsewhere(ctx context.Context, id string) (node string)
-	// Grew has what is new of a file copied. It does not wait.
-	Grew(id string, f File)
-	// Describe says what a session is, for lists while its node is dead. It does not wait.
-	Describe(id string, data json.RawMessage)
-	// Away returns what dead nodes have said of their sessions.
-	Away(ctx context.Context, nodes []string) ([]Away, error)
-	// Kept returns nil once a file is copied up to a size.
-	Kept(ctx context.Context, id string, f File) error
-	// Copied reports whether all of a session's files is copied.
-	Copied(ctx context.Context, id string, files []File) (bool, error)
-	// Gone says that a session was deleted.
-	Gone(ctx context.Context, id string) error
 	// Takeover claims the session of a node that is dead, and makes its files in a folder below the data
 	// directory. It first asks whether this node can work in the session's folder. The error wraps
 	// [ErrNotFound] if no node has the session, and [ErrElsewhere] while its node runs.
 	Takeover(ctx context.Context, id string, may func(workspace string) error) (dir string, err error)
 	// Fetch makes the files of a session in such a folder without claiming it.
 	Fetch(ctx context.Context, id string) (dir string, err error)
+	// Gone says that a session was deleted.
+	Gone(ctx context.Context, id string) error
+}
+
+// Copies are the part of an [Owner] that copies files.
+type Copies interface {
+	// Grew has what is new of a file copied. It does not wait.
+	Grew(id string, f File)
+	// Kept returns nil once a file is copied up to a size.
+	Kept(ctx context.Context, id string, f File) error
+	// Copied reports whether all of a session's files is copied.
+	Copied(ctx context.Context, id string, files []File) (bool, error)
+	// Describe says what a session is, for lists while its node is dead. It does not wait.
+	Describe(id string, data json.RawMessage)
+	// Away returns what dead nodes have said of their sessions.
+	Away(ctx context.Context, nodes []string) ([]Away, error)
 }
 
 // root returns the session that owns one: itself, or that of a sub-agent.
