@@ -132,7 +132,7 @@ func TestFirstLoadIsSmall(t *testing.T) {
 			load(dir + strings.TrimPrefix(m[1], "."))
 		}
 	}
-	for _, path := range []string{"/", "/ui/app.css", "/ui/icon.svg", "/ui/app.js", "/ui/overview.js"} {
+	for _, path := range []string{"/", "/ui/tokens.css", "/ui/app.css", "/ui/icon.svg", "/ui/icons.svg", "/ui/app.js", "/ui/overview.js"} {
 		load(path)
 	}
 	for _, want := range []string{"/ui/vendor/preact.js", "/ui/vendor/hooks.js", "/ui/vendor/htm.js", "/ui/live.js", "/ui/state.js"} {

@@ -4,7 +4,7 @@ import { useState } from './vendor/hooks.js';
 import { api, seg } from './api.js';
 import { changed, href, may, useLoaded } from './state.js';
 import { plain, pretty } from './text.js';
-import { Do, Field, html, Name, Of, Pre, Time, typed, View } from './ui.js';
+import { Do, Empty, Field, html, Icon, Name, Of, Pre, Time, typed, View } from './ui.js';
 
 /** Formats one item of a folder as a line. @param {Admin<'Item'>} i */
 const brings = (i) =>
@@ -154,7 +154,7 @@ export function Question({ asks, session = true, among }) {
   const allowed = may('approvals:answer');
   const { label, head, body, no, once, always } = worded(a, asks.length);
   return html`<section class="ask" aria-label=${'yaya asks: ' + label}>
-    <header><span class="seal">yaya asks</span><h2>${head}</h2></header>
+    <header><span class="seal"><${Icon} of="shield" />yaya asks</span><h2>${head}</h2></header>
     ${body}
     <p class="muted">
       ${session &&
@@ -208,7 +208,7 @@ export default function Approvals() {
           ? grouped(d).map(
               ([key, g]) => html`<${Question} key=${key} asks=${g} among=${around(d)} />`,
             )
-          : html`<p class="empty">No calls wait for approval.</p>`}
+          : html`<${Empty} icon="check">No calls wait for approval.<//>`}
     <//>
   <//>`;
 }

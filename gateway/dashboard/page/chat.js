@@ -42,6 +42,7 @@ export function Chat({ id }) {
   );
   const state = mine.length ? 'needs approval' : s?.running ? 'is working' : 'is idle';
   const title = info.data?.title || id;
+  useEffect(() => page.title.set(title), [title]);
   if (s?.absent) return html`<${Absent} id=${id} title=${title} />`;
   /** @type {Shown[]} */
   const items = s
@@ -70,7 +71,7 @@ export function Chat({ id }) {
   const live = s?.items.unsaid(s.text);
   if (live) items.push({ key: 'live' + s?.stream, kind: 'assistant', text: live, live: true });
   return html`<div class="chat">
-    <header class="view">
+    <header class="bar">
       <h1><${Name} text=${title} max=${80} /></h1>
       <div class="actions">
         <span class="badge ${mine.length || s?.running ? 'busy' : ''}" role="status">${state}</span>

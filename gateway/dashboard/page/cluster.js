@@ -1,10 +1,11 @@
 // The cluster: the state of its log, its nodes, and how nodes join and leave.
 // @ts-check
 import { useState } from './vendor/hooks.js';
+import { Command } from './copy.js';
 import { Dialog } from './dialog.js';
 import { useLoaded } from './state.js';
 import { count, ms, plain } from './text.js';
-import { Badge, Command, Field, html, Name, Of, Table, Time, typed, View } from './ui.js';
+import { Badge, Field, html, Name, Of, Table, Time, typed, View } from './ui.js';
 
 /** @typedef {Admin<'Cluster'>} State @typedef {Admin<'Member'>} Node */
 

@@ -55,7 +55,7 @@ export default function Config() {
   const write = may('config:write');
   const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
   return html`<${View}
-    title="Configuration"
+    title="Settings"
     actions=${write &&
     html`<button type="button" onClick=${() => setEdit({})}>Set a value</button>`}>
     <${Field} label="Find">

@@ -2,7 +2,7 @@
 // @ts-check
 import { useEffect, useRef, useState } from './vendor/hooks.js';
 import { plain } from './text.js';
-import { Do, html } from './ui.js';
+import { Do, html, Icon } from './ui.js';
 
 /** @param {{title: string, onClose: () => void, children?: Children, wide?: boolean}} p */
 export function Dialog({ title, onClose, children, wide }) {
@@ -26,7 +26,9 @@ export function Dialog({ title, onClose, children, wide }) {
     }}>
     <header>
       <h2>${plain(title)}</h2>
-      <button type="button" class="icon" aria-label="Close" onClick=${onClose}>✕</button>
+      <button type="button" class="icon" aria-label="Close" onClick=${onClose}>
+        <${Icon} of="close" />
+      </button>
     </header>
     <div class="body">${children}</div>
   </dialog>`;

@@ -1,53 +1,24 @@
 // The frame around the views: the navigation, the notices, and the current view.
 // @ts-check
-import { useEffect, useState } from './vendor/hooks.js';
+import { useEffect, useRef, useState } from './vendor/hooks.js';
+import { useAttention } from './attention.js';
+import { listen } from './keys.js';
+import { Announce, Popover } from './notify.js';
 import { href, may, page, route, useLoaded } from './state.js';
 import { plain } from './text.js';
-import { html, Problem } from './ui.js';
+import { choose, next, theme } from './theme.js';
+import { Toasts } from './toast.js';
+import { Empty, html, Icon, Problem, View } from './ui.js';
+import { entries, viewAt } from './views.js';
 
-/** The views: path, title, required scope, module. */
-const VIEWS = [
-  { at: '', title: 'Overview', needs: 'sessions:read', load: () => import('./overview.js') },
-  { at: 'chat', title: 'Sessions', needs: 'sessions:read', load: () => import('./sessions.js') },
-  {
-    at: 'approvals',
-    title: 'Approvals',
-    needs: 'sessions:read',
-    load: () => import('./approvals.js'),
-  },
-  { at: 'servers', title: 'MCP servers', needs: 'config:read', load: () => import('./servers.js') },
-  { at: 'tools', title: 'Tools', needs: 'config:read', load: () => import('./tools.js') },
-  {
-    at: 'quarantine',
-    title: 'Quarantine',
-    needs: 'config:read',
-    load: () => import('./quarantine.js'),
-  },
-  { at: 'sandbox', title: 'Sandbox', needs: 'config:read', load: () => import('./sandbox.js') },
-  { at: 'devices', title: 'Devices', needs: 'devices:read', load: () => import('./devices.js') },
-  {
-    at: 'providers',
-    title: 'Providers',
-    needs: 'config:read',
-    load: () => import('./providers.js'),
-  },
-  { at: 'plugins', title: 'Plugins', needs: 'config:read', load: () => import('./plugins.js') },
-  { at: 'config', title: 'Configuration', needs: 'config:read', load: () => import('./config.js') },
-  { at: 'agents', title: 'Agents', needs: 'agents:read', load: () => import('./agents.js') },
-  { at: 'cluster', title: 'Cluster', needs: 'agents:read', load: () => import('./cluster.js') },
-  { at: 'audit', title: 'Audit', needs: 'audit:read', load: () => import('./audit.js') },
-  { at: 'metrics', title: 'Metrics', needs: 'metrics:read', load: () => import('./metrics.js') },
-  { at: 'start', title: 'Setup', needs: 'config:read', load: () => import('./start.js') },
-];
-
-/** @type {Map<string, import('./vendor/preact.js').ComponentType<{rest: string[]}>>} */
+/** @type {Map<string, import('./views.js').Component>} */
 const loaded = new Map();
 
 /** Loads a view's module and renders it. @param {{at: string, rest: string[]}} p */
 function Lazy({ at, rest }) {
   const [error, setError] = useState(/** @type {unknown} */ (null));
   const [, tick] = useState(0);
-  const v = VIEWS.find((x) => x.at === at);
+  const v = viewAt(at);
   useEffect(() => {
     setError(null);
     if (v && !loaded.has(at)) {
@@ -57,31 +28,29 @@ function Lazy({ at, rest }) {
       }, setError);
     }
   }, [at]);
-  if (!v) return html`<h1>Page not found</h1><p><a href="#/">Go to the overview</a></p>`;
+  if (!v)
+    return html`<${View} title="Page not found">
+      <${Empty} icon="search"><a href="#/">Go to Home</a><//>
+    <//>`;
   if (!may(v.needs))
-    return html`
-      <h1>${v.title}</h1>
-      <p class="empty">This device may not see that: it needs the scope ${v.needs}.</p>
-    `;
-  const View = loaded.get(at);
-  return View ? html`<${View} key=${at} rest=${rest} />` : html`<${Problem} error=${error} />`;
+    return html`<${View} title=${v.title}>
+      <${Empty} icon="lock">
+        This device may not see that: it needs the scope ${v.needs}. Whoever manages devices can
+        give it.
+      <//>
+    <//>`;
+  const Loaded = loaded.get(at);
+  return Loaded
+    ? html`<${Loaded} key=${at} rest=${rest} />`
+    : error
+      ? html`<${View} title=${v.title}><${Problem} error=${error} /><//>`
+      : null;
 }
 
-/** How many things wait for somebody. @param {{n: number | undefined}} p */
-function Count({ n }) {
-  return n ? html` <span class="count" aria-label=${`${n} waiting`}>${n}</span>` : null;
-}
-
-function Asks() {
-  const asks = useLoaded('/api/approvals', ['approvals']).data;
-  return html`<${Count} n=${asks?.length} />`;
-}
-
-function Quarantined() {
-  const servers = useLoaded('/api/mcp/quarantine', ['quarantine']).data;
-  const of = (/** @type {Admin<'Waiting'>} */ w) => w.tools.length + (w.instructions ? 1 : 0);
-  return html`<${Count} n=${servers?.reduce((n, w) => n + Math.max(1, of(w)), 0)} />`;
-}
+/** How many things there are. Amber waits, red has failed.
+ * @param {{n: number, word: string, tone: string}} p */
+const Count = ({ n, word, tone }) =>
+  n ? html`<span class=${'n ' + tone} role="img" aria-label=${`${n} ${word}`}>${n}</span>` : null;
 
 /** Shows files with mistakes in every view: their changes are not in force. */
 function Notices() {
@@ -89,7 +58,7 @@ function Notices() {
   return (
     notices.data?.map(
       (/** @type {Admin<'Notice'>} */ n) =>
-        html`<p class="notice" role="alert">
+        html`<p class="notice banner" role="alert">
           <b>${plain(n.file)}</b> has a mistake and was not reloaded; its previous content stays in
           force: ${plain(n.error)}
         </p>`,
@@ -97,12 +66,70 @@ function Notices() {
   );
 }
 
+/** The state of the connection, in words and as a mark. */
+function Link() {
+  const link = page.link.use();
+  const [tone, text] =
+    link.state === 'open'
+      ? ['good', 'Live']
+      : link.state === 'ended'
+        ? ['bad', link.why || 'Ended']
+        : ['busy', 'Connecting …'];
+  return html`<p class="link" role="status" title=${text}>
+    <span class=${'dot ' + tone}></span><span class="word">${text}</span>
+  </p>`;
+}
+
+const THEMES = { system: 'that of the system', light: 'light', dark: 'dark' };
+
+function Theme() {
+  const now = theme.use();
+  return html`<button
+    type="button"
+    class="quiet sq small"
+    aria-label=${`Theme: ${THEMES[now]}. Change to ${THEMES[next()]}`}
+    title=${`Theme: ${THEMES[now]}`}
+    onClick=${() => choose(next())}>
+    <${Icon} of="sun" />
+  </button>`;
+}
+
+const SHORT = ['', 'chat', 'approvals', 'servers'];
+
+/** The palette or the list of keys, over the page. Their code is loaded when they open. */
+function Over() {
+  const over = page.over.use();
+  const [parts, setParts] = useState(/** @type {typeof import('./palette.js') | null} */ (null));
+  useEffect(() => {
+    if (over && !parts) import('./palette.js').then(setParts, () => page.over.set(''));
+  }, [over]);
+  if (!over || !parts) return null;
+  return over === 'palette' ? html`<${parts.Palette} />` : html`<${parts.Keys} />`;
+}
+
 export function Frame() {
   page.me.use();
-  const link = page.link.use();
+  const connected = page.link.use().state === 'open';
+  const was = useRef(false); // what never was connected is not stale
+  was.current ||= connected;
   const [at = '', ...rest] = route.use();
-  const [open, setOpen] = useState(false);
-  useEffect(() => setOpen(false), [at]);
+  const [menu, setMenu] = useState(false);
+  const [bell, setBell] = useState(false);
+  const { needs, asks, failed, waiting, pending } = useAttention();
+  useEffect(() => {
+    setMenu(false);
+    setBell(false);
+  }, [at]);
+  useEffect(listen, []);
+  const root = viewAt(at)?.under ?? at;
+  const all = entries();
+  const groups = [...new Set(all.map((e) => e.entry.group))];
+  const counts = /** @type {Record<string, Children>} */ ({
+    approvals: html`<${Count} n=${asks.length} word="waiting" tone="warn" />`,
+    quarantine: html`<${Count} n=${waiting} word="waiting" tone="warn" />`,
+    servers: html`<${Count} n=${failed} word="failed" tone="bad" />`,
+    devices: html`<${Count} n=${pending} word="waiting" tone="warn" />`,
+  });
   return html`
     <a
       class="skip"
@@ -113,34 +140,90 @@ export function Frame() {
       }}>
       Skip to the content
     </a>
-    <div class="frame">
-      <header class="top">
-        <a class="brand" href="#/"><img src="/ui/icon.svg" alt="" width="24" height="24" />yaya</a>
+    <${Announce} asks=${asks} />
+    <div class="app">
+      <header class=${menu ? 'side open' : 'side'} id="side">
+        <a class="brand" href="#/">
+          <img src="/ui/icon.svg" alt="" width="22" height="22" />
+          <span class="word">yaya</span><span class="host cut">${location.hostname}</span>
+        </a>
         <button
-          class="menu"
-          aria-expanded=${open}
-          aria-controls="nav"
-          onClick=${() => setOpen(!open)}>
-          Menu
+          type="button"
+          class="find"
+          aria-haspopup="dialog"
+          title="Search or run"
+          onClick=${() => page.over.set('palette')}>
+          <${Icon} of="search" />
+          <span class="word">Search or run …</span>
+          <kbd>Ctrl K</kbd>
         </button>
+        <nav aria-label="Views">
+          ${groups.map(
+            (g) => html`
+              ${g && html`<h2>${g}</h2>`}
+              <ul>
+                ${all
+                  .filter((e) => e.entry.group === g)
+                  .map(
+                    ({ entry, to }) =>
+                      html`<li key=${entry.at}>
+                        <a
+                          href=${href(to.at)}
+                          title=${entry.title}
+                          aria-current=${entry.at === root ? 'page' : undefined}>
+                          <${Icon} of=${entry.icon} />
+                          <span class="word">${entry.title}</span>
+                          ${Object.hasOwn(counts, entry.at) && counts[entry.at]}
+                        </a>
+                      </li>`,
+                  )}
+              </ul>
+            `,
+          )}
+        </nav>
+        <div class="foot">
+          <${Link} />
+          <button
+            type="button"
+            class=${needs.length ? 'quiet sq small bell new' : 'quiet sq small bell'}
+            aria-expanded=${bell}
+            aria-label=${needs.length ? `Notifications, ${needs.length}` : 'Notifications'}
+            onClick=${() => setBell(!bell)}>
+            <${Icon} of="bell" />
+          </button>
+          <${Theme} />
+        </div>
       </header>
-      <nav id="nav" class=${open ? 'open' : ''} aria-label="Views">
-        ${VIEWS.filter((v) => may(v.needs)).map(
-          (v) => html`<a href=${href(v.at)} aria-current=${v.at === at ? 'page' : undefined}>
-            ${v.title}
-            ${v.at === 'approvals' && html`<${Asks} />`}
-            ${v.at === 'quarantine' && html`<${Quarantined} />`}
-          </a>`,
-        )}
-        <p class="link" role="status">
-          ${link.state === 'open'
-            ? html`<span class="dot good"></span> live`
-            : link.state === 'ended'
-              ? html`<span class="dot bad"></span> ${link.why || 'ended'}`
-              : html`<span class="dot busy"></span> connecting …`}
-        </p>
+      <main id="main" tabindex="-1" class=${was.current && !connected ? 'panel dim' : 'panel'}>
+        <${Notices} />
+        <${Lazy} at=${at} rest=${rest} />
+      </main>
+      <nav class="tabbar" aria-label="Shortcuts">
+        ${all
+          .filter(({ entry }) => SHORT.includes(entry.at))
+          .map(
+            ({ entry, to }) =>
+              html`<a
+                key=${entry.at}
+                href=${href(to.at)}
+                aria-current=${entry.at === root ? 'page' : undefined}>
+                <${Icon} of=${entry.icon} />
+                ${entry.title}
+                ${Object.hasOwn(counts, entry.at) && counts[entry.at]}
+              </a>`,
+          )}
+        <button
+          type="button"
+          aria-expanded=${menu}
+          aria-controls="side"
+          onClick=${() => setMenu(!menu)}>
+          <${Icon} of="more" />
+          More
+        </button>
       </nav>
-      <main id="main" tabindex="-1"><${Notices} /><${Lazy} at=${at} rest=${rest} /></main>
     </div>
+    ${bell && html`<${Popover} needs=${needs} close=${() => setBell(false)} />`}
+    <${Toasts} />
+    <${Over} />
   `;
 }

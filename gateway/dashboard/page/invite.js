@@ -2,10 +2,12 @@
 // @ts-check
 import { useState } from './vendor/hooks.js';
 import { api } from './api.js';
+import { Copy } from './copy.js';
 import { Dialog } from './dialog.js';
+import { QR } from './qr.js';
 import { DEFAULT, Scopes } from './scopes.js';
 import { plain } from './text.js';
-import { Copy, Do, Field, html, QR, Time, typed } from './ui.js';
+import { Do, Field, html, Time, typed } from './ui.js';
 
 /** @param {{done: () => void, url?: string}} p */
 export function Invite({ done, url = '' }) {

@@ -34,7 +34,7 @@ export default function Overview() {
   const last = metrics.data?.at(-1);
   const fresh = setup.data && !setup.data.done && servers.data?.length === 0;
   return html`<${View}
-    title="Overview"
+    title="Home"
     actions=${html`<a class="button primary" href=${href('chat', 'new')}>New session</a>`}>
     ${fresh &&
     html`<p class="notice">

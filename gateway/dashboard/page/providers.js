@@ -116,7 +116,7 @@ export default function Providers() {
   const schemas = kinds(plugins.data, rows.data);
   const write = may('config:write');
   return html`<${View}
-    title="Providers"
+    title="Models"
     lead="Services that answer as the model. A new active provider is used from the next step on."
     actions=${write &&
     html`<button type="button" class="primary" onClick=${() => setEdit({})}>

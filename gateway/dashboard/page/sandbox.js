@@ -1,9 +1,10 @@
 // The sandbox: the programs in each profile, what is enforced on this machine and what is not,
 // and the command that changes that.
 // @ts-check
+import { Command } from './copy.js';
 import { href, useLoaded } from './state.js';
 import { plain } from './text.js';
-import { Badge, Command, html, Name, Of, Table, View } from './ui.js';
+import { Badge, html, Name, Of, Table, View } from './ui.js';
 
 /** The status: plain if all is well, and prominent if nothing is enforced.
  * @param {{s: Admin<'Sandbox'>}} p */

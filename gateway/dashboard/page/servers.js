@@ -3,16 +3,19 @@
 // @ts-check
 import { useState } from './vendor/hooks.js';
 import { api, seg } from './api.js';
+import { Command } from './copy.js';
 import { Confirm } from './dialog.js';
 import { Edit } from './editserver.js';
 import { href, may, useLoaded } from './state.js';
 import { count, ms, plain, pretty } from './text.js';
-import { Badge, Command, Do, html, Name, Of, Pre, Table, Time, View } from './ui.js';
+import { Badge, Do, html, Name, Of, Pre, Table, Time, View } from './ui.js';
 
 /** @param {{rest: string[]}} p */
-export default function Servers({ rest: [name] }) {
+export default function Servers({ rest: [name, part] }) {
   const servers = useLoaded('/api/mcp/servers', ['servers']);
-  const [edit, setEdit] = useState(/** @type {Admin<'Server'> | 'new' | null} */ (null));
+  const [edit, setEdit] = useState(
+    /** @type {Admin<'Server'> | 'new' | null} */ (!name && part === 'new' ? 'new' : null),
+  );
   const write = may('config:write');
   const one = name ? servers.data?.find((s) => s.name === name) : null;
   const dialog =
@@ -24,7 +27,7 @@ export default function Servers({ rest: [name] }) {
     <//>`;
   if (one) return html`<${One} s=${one} edit=${() => setEdit(one)} write=${write} />${dialog}`;
   return html`<${View}
-    title="MCP servers"
+    title="Servers"
     actions=${write &&
     html`
       <a class="button" href=${href('start')}>Import</a>

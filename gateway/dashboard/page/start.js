@@ -2,12 +2,13 @@
 // @ts-check
 import { useState } from './vendor/hooks.js';
 import { api, seg } from './api.js';
+import { Copy } from './copy.js';
 import { Invite } from './invite.js';
 import { Edit, kinds } from './providers.js';
 import { Agree } from './editserver.js';
 import { go, href, may, useLoaded } from './state.js';
 import { plain } from './text.js';
-import { Badge, Copy, Do, html, Name, Of, Pre, View } from './ui.js';
+import { Badge, Do, html, Name, Of, Pre, View } from './ui.js';
 
 export default function Start() {
   const setup = useLoaded('/api/setup', ['config']);

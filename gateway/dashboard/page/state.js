@@ -35,11 +35,15 @@ export class Signal {
   }
 }
 
-/** @type {{me: Signal<Admin<'Identity'> | null>, link: Signal<{state: string, why: string}>,
+/** The state that all views share. over names the layer over the page, '' for none.
+ * @type {{me: Signal<Admin<'Identity'> | null>, link: Signal<{state: string, why: string}>,
+ * title: Signal<string>, over: Signal<'' | 'palette' | 'keys'>,
  * live: import('./live.js').Live | null}} */
 export const page = {
   me: new Signal(/** @type {Admin<'Identity'> | null} */ (null)),
   link: new Signal({ state: 'connecting', why: '' }),
+  title: new Signal(''),
+  over: new Signal(/** @type {'' | 'palette' | 'keys'} */ ('')),
   live: null,
 };
 

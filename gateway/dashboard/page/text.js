@@ -61,3 +61,15 @@ export const listed = (names) =>
 
 /** The message of an error. @param {unknown} e */
 export const words = (e) => plain(e instanceof Error ? e.message : e);
+
+/** A time in words: relative if it was in the last day, the time of day if it comes within one.
+ * @param {Date} d @param {number} now */
+export function when(d, now) {
+  const s = (now - d.getTime()) / 1000;
+  if (s < -45)
+    return s > -86_400 ? d.toLocaleTimeString([], { timeStyle: 'short' }) : d.toLocaleDateString();
+  if (s < 45) return 'now';
+  if (s < 3600) return `${Math.max(1, Math.round(s / 60))} min ago`;
+  if (s < 86_400) return `${Math.round(s / 3600)} h ago`;
+  return d.toLocaleDateString();
+}

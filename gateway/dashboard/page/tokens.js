@@ -2,10 +2,11 @@
 // @ts-check
 import { useState } from './vendor/hooks.js';
 import { api, seg } from './api.js';
+import { Copy } from './copy.js';
 import { may, useLoaded } from './state.js';
 import { Confirm, Dialog } from './dialog.js';
 import { plain } from './text.js';
-import { Badge, Copy, Do, Field, html, Name, Of, Table, Time, typed } from './ui.js';
+import { Badge, Do, Field, html, Name, Of, Table, Time, typed } from './ui.js';
 
 const DAYS = [
   ['30', '30 days'],

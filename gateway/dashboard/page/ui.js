@@ -4,9 +4,18 @@
 import { useEffect, useRef, useState } from './vendor/hooks.js';
 import { cloneElement, h, toChildArray } from './vendor/preact.js';
 import htm from './vendor/htm.js';
-import { plain, size, words } from './text.js';
+import { href, page, route, Signal } from './state.js';
+import { plain, size, when, words } from './text.js';
+import { tabsOf } from './views.js';
 
 export const html = htm.bind(h);
+
+/** An icon of icons.svg: a decoration, its name is beside it or on its button.
+ * @param {{of: string}} p */
+export const Icon = ({ of }) =>
+  html`<svg class="i" viewBox="0 0 16 16" aria-hidden="true">
+    <use href=${'/ui/icons.svg#' + of} />
+  </svg>`;
 
 /** How long a button that approves something is disabled at first: a key or click from before the
  * question appeared is not an answer to it. */
@@ -56,13 +65,18 @@ export function lines(text) {
   });
 }
 
-/** @param {{at: string | undefined}} p */
+/** Changes every half minute: relative times follow it. */
+const moment = new Signal(0);
+setInterval(() => document.hidden || moment.set(moment.value + 1), 30_000);
+
+/** A time: relative for a day, and exact in its title.
+ * @param {{at: string | undefined}} p */
 export function Time({ at }) {
+  moment.use();
   const d = new Date(at ?? '');
   if (Number.isNaN(d.getTime()) || d.getTime() <= 0) return null;
-  const today = d.toDateString() === new Date().toDateString();
-  return html`<time datetime=${d.toISOString()} title=${d.toLocaleString()}>
-    ${today ? d.toLocaleTimeString() : d.toLocaleString()}
+  return html`<time class="nw" datetime=${d.toISOString()} title=${d.toLocaleString()}>
+    ${when(d, Date.now())}
   </time>`;
 }
 
@@ -114,23 +128,66 @@ export function Problem({ error }) {
   return error ? html`<p class="problem" role="alert">${words(error)}</p>` : null;
 }
 
-/** @param {{title: string, actions?: Children, children?: Children, lead?: Children}} p */
-export function View({ title, actions, children, lead }) {
-  useEffect(() => {
-    document.title = `${plain(title)} · yaya`;
-  }, [title]);
+/** A view: its bar with the title and the actions, its tabs, its content.
+ * @param {{title: string, crumb?: Children, actions?: Children, subs?: Children,
+ * children?: Children, lead?: Children}} p */
+export function View({ title, crumb, actions, subs, children, lead }) {
+  useEffect(() => page.title.set(title), [title]);
+  const [at = ''] = route.use();
+  const tabs = subs ? [] : tabsOf(at);
   return html`
-    <header class="view"><h1>${plain(title)}</h1><div class="actions">${actions}</div></header>
-    ${lead && html`<p class="lead">${lead}</p>`}
-    ${children}
+    <header class="bar">
+      ${crumb && html`<span class="crumb">${crumb} /</span>`}
+      <h1>${plain(title)}</h1>
+      <div class="actions">
+        ${actions}
+        <button
+          type="button"
+          class="quiet sq phone"
+          aria-label="Search or run"
+          onClick=${() => page.over.set('palette')}>
+          <${Icon} of="search" />
+        </button>
+      </div>
+    </header>
+    ${tabs.length > 0 &&
+    html`<nav class="subs" aria-label="Settings">
+      ${tabs.map(
+        (v) =>
+          html`<a key=${v.at} href=${href(v.at)} aria-current=${v.at === at ? 'page' : undefined}>
+            ${v.title}
+          </a>`,
+      )}
+    </nav>`}
+    ${subs}
+    <div class="view">
+      <div class="measure">${lead && html`<p class="lead">${lead}</p>`}${children}</div>
+    </div>
   `;
 }
+
+/** An empty state: the subject, why it is empty, the one thing to do.
+ * @param {{icon?: string, children?: Children}} p */
+export const Empty = ({ icon, children }) =>
+  html`<div class="empty">${icon && html`<${Icon} of=${icon} />`} ${children}</div>`;
+
+/** A placeholder of loading content. It appears after a moment: most content loads at once.
+ * @param {{rows?: number}} p */
+export const Skeleton = ({ rows = 4 }) =>
+  html`<div class="skeleton" role="status">
+    <span class="sr">Loading …</span>
+    ${Array.from({ length: rows }, (_, i) => html`<i key=${i}></i>`)}
+  </div>`;
 
 /** The view of loaded data.
  * @template T @param {{of: import('./state.js').Loaded<T>, children: (data: T) => Children}} p */
 export function Of({ of, children }) {
-  if (of.error) return html`<${Problem} error=${of.error} />`;
-  if (of.data === undefined) return html`<p class="muted" role="status">Loading …</p>`;
+  if (of.error)
+    return html`
+      <${Problem} error=${of.error} />
+      <button type="button" class="small" onClick=${of.reload}>Try again</button>
+    `;
+  if (of.data === undefined) return html`<${Skeleton} />`;
   return children(of.data);
 }
 
@@ -228,40 +285,4 @@ export function Field({ label, hint, children }) {
     ${children(id.current)}
     ${hint && html`<small>${hint}</small>`}
   </div>`;
-}
-
-/** @param {{text: string, label?: string}} p */
-export function Copy({ text, label = 'Copy' }) {
-  const [done, setDone] = useState(false);
-  useEffect(() => {
-    const t = done ? setTimeout(() => setDone(false), 1500) : 0;
-    return () => clearTimeout(t);
-  }, [done]);
-  return html`<button
-    type="button"
-    class="small"
-    onClick=${() => navigator.clipboard?.writeText(text).then(() => setDone(true))}>
-    ${done ? 'Copied' : label}
-  </button>`;
-}
-
-/** A command to run on yaya's machine: the copied text is exactly the shown text.
- * @param {{text: string, label: string}} p */
-export const Command = ({ text, label }) =>
-  html`<div class="command">
-    <${Pre} all text=${plain(text)} label=${label} />
-    <${Copy} text=${plain(text)} />
-  </div>`;
-
-/** Markup that consists only of the browser's own elements.
- * @param {{rows: string[], label: string}} p */
-export function QR({ rows, label }) {
-  const n = rows.length;
-  const path = rows
-    .flatMap((r, y) => [...r].map((c, x) => (c === '1' ? `M${x} ${y}h1v1h-1z` : '')))
-    .join('');
-  return html`<svg class="qr" role="img" aria-label=${label} viewBox=${`0 0 ${n} ${n}`}>
-    <rect width=${n} height=${n} fill="#fff" />
-    <path d=${path} fill="#000" />
-  </svg>`;
 }

@@ -29,7 +29,7 @@ await run(async () => {
     assert.ok(!secret(page.url()), `${at}: the address is ${page.url()}`);
     assert.equal(await page.evaluate(() => document.querySelectorAll('#app h1').length), 0, 'the page was there first');
     release();
-    await heading(page, env.local ? (at.includes('#/servers') && !at.includes('servers?') ? 'MCP servers' : 'Overview') : 'Enroll this browser');
+    await heading(page, env.local ? (at.includes('#/servers') && !at.includes('servers?') ? 'Servers' : 'Home') : 'Enroll this browser');
     assert.ok(!secret(page.url()), `${at}: the address became ${page.url()}`);
     if (!env.local) assert.equal(await page.getByLabel('Code').inputValue(), code);
     // Pasted over the page that is open.

@@ -11,7 +11,8 @@ const EVIL = '<img src=x onerror="document.title=1">\u202egnp.exe';
 
 await run(async () => {
   const page = await open({ allow: /status of 404/ }); // of sessions that are not found
-  await heading(page, 'Overview');
+  await heading(page, 'Home');
+  await page.getByRole('link', { name: 'Settings' }).click();
   await page.getByRole('link', { name: 'Cluster' }).click();
   await heading(page, 'Cluster');
   const nodes = page.getByRole('region', { name: 'Nodes' });
@@ -110,7 +111,7 @@ await run(async () => {
 
   // Whatever another node says of itself is text, and no command.
   const fake = await open({ options: LOOKS[3][1] });
-  await heading(fake, 'Overview');
+  await heading(fake, 'Home');
   await fake.route('**/api/cluster', async (r) => {
     const c = await (await r.fetch()).json();
     const m = { ...c.members[0], name: EVIL, route: EVIL, devices: Array(9).fill(EVIL).map((x, i) => x + i) };

@@ -2,7 +2,7 @@ import { assert, env, firstSeen, go, heading, newSession, open, run, say } from 
 
 await run(async () => {
   const page = await open();
-  await heading(page, 'Overview');
+  await heading(page, 'Home');
   await page.getByRole('link', { name: 'Set yaya up' }).click();
   await heading(page, 'Set yaya up');
 
@@ -47,12 +47,12 @@ await run(async () => {
   await page.getByText(/^[0-9A-Z]{4}-[0-9A-Z]{4}-[0-9A-Z]{4}$/).waitFor();
   await page.getByRole('button', { name: 'Done' }).last().click();
   await page.getByRole('button', { name: 'Done' }).click();
-  await heading(page, 'Overview');
+  await heading(page, 'Home');
   assert.equal(await page.getByText('No MCP servers are connected yet').count(), 0);
 
   // The provider works, and its key is shown to nobody.
   await go(page, 'providers');
-  await heading(page, 'Providers');
+  await heading(page, 'Models');
   const row = page.getByRole('row', { name: /My model/ });
   await row.getByText('active').waitFor();
   await row.getByRole('button', { name: 'Test' }).click();

@@ -7,12 +7,13 @@ const allow = /Refused to|Content Security Policy|TrustedScript|TrustedHTML|This
 // What a view may have become of somebody's text.
 const clean = async (page, where) => {
   const found = await page.evaluate(() => ({
-    xss: window.__xss, polluted: {}.polluted, elements: [...document.querySelectorAll('main img, main script, main iframe, main object, main embed, main video, main audio, main form[action], main base, main meta, main link, main style, main svg:not(.qr):not([role=img])')].map((e) => e.outerHTML.slice(0, 120)),
+    xss: window.__xss, polluted: {}.polluted, elements: [...document.querySelectorAll('main img, main script, main iframe, main object, main embed, main video, main audio, main form[action], main base, main meta, main link, main style, main svg:not(.qr):not([role=img]):not(.i)')].map((e) => e.outerHTML.slice(0, 120)),
+    icons: [...document.querySelectorAll('main svg.i')].filter((e) => !/^<use href="\/ui\/icons\.svg#[a-z]+"><\/use>$/.test(e.innerHTML)).map((e) => e.outerHTML.slice(0, 120)),
     handlers: [...document.querySelectorAll('main *')].filter((e) => [...e.attributes].some((a) => /^on/i.test(a.name))).length,
     links: [...document.querySelectorAll('main a')].map((a) => a.getAttribute('href')).filter((h) => !/^(#\/|https?:\/\/|mailto:)/.test(h ?? '')),
     named: [...document.querySelectorAll('main [id], main [name]')].map((e) => e.id || e.getAttribute('name')).filter((n) => !/^f\d+$/.test(n)),
   }));
-  assert.deepEqual(found, { xss: undefined, polluted: undefined, elements: [], handlers: 0, links: [], named: [] }, where);
+  assert.deepEqual(found, { xss: undefined, polluted: undefined, elements: [], icons: [], handlers: 0, links: [], named: [] }, where);
 };
 
 await run(async () => {

@@ -4,7 +4,7 @@ import { assert, env, go, heading, open, run, say } from './lib.mjs';
 
 await run(async () => {
   const page = await open();
-  await heading(page, 'Overview');
+  await heading(page, 'Home');
   const load = await page.evaluate(() => {
     const n = performance.getEntriesByType('navigation')[0];
     const all = [n, ...performance.getEntriesByType('resource').filter((r) => /\/ui\/|\/$/.test(r.name))];

@@ -18,7 +18,7 @@ const HOSTILE = {
 
 await run(async () => {
   const page = await open({ allow: /status of 500/ }); // of a reload that fails
-  await heading(page, 'Overview');
+  await heading(page, 'Home');
   await page.getByRole('link', { name: 'Plugins' }).click();
   await heading(page, 'Plugins');
   const installed = page.getByRole('region', { name: 'Installed plugins' });
@@ -71,7 +71,7 @@ await run(async () => {
   for (const options of [{}, { viewport: { width: 390, height: 844 }, colorScheme: 'dark' }]) {
     const name = options.viewport ? 'phone' : 'desktop';
     const fake = await open({ options });
-    await heading(fake, 'Overview');
+    await heading(fake, 'Home');
     await fake.route('**/api/plugins', (r) => r.fulfill({ json: HOSTILE.plugins }));
     await fake.route('**/api/doctor', (r) => r.fulfill({ json: HOSTILE.doctor }));
     await fake.route('**/api/hooks', (r) => r.fulfill({ json: HOSTILE.hooks }));

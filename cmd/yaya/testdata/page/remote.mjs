@@ -26,7 +26,7 @@ await run(async () => {
   await first.getByLabel('Name of this browser').fill('First');
   await shot(first, 'enrol-desktop-light');
   await first.getByRole('button', { name: 'Enroll with the code' }).click();
-  await heading(first, 'Overview');
+  await heading(first, 'Home');
   await first.getByRole('status').filter({ hasText: 'live' }).waitFor();
 
   // The second asks, and waits.
@@ -53,9 +53,9 @@ await run(async () => {
   await row.getByText('active').waitFor();
 
   // It is in, and sees what its rights are for, and no more.
-  await heading(second, 'Overview');
+  await heading(second, 'Home');
   await second.getByRole('status').filter({ hasText: 'live' }).waitFor();
-  assert.equal(await second.getByRole('link', { name: 'Configuration' }).count(), 0);
+  assert.equal(await second.getByRole('link', { name: 'Settings' }).count(), 0);
   await go(second, 'config');
   await second.getByText(/may not see that: it needs the scope config:read/).waitFor();
   const id = await newSession(second);

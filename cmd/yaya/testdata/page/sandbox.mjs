@@ -32,7 +32,7 @@ const SERVERS = [
 
 await run(async () => {
   const page = await open({ options: { permissions: ['clipboard-read', 'clipboard-write'] } });
-  await heading(page, 'Overview');
+  await heading(page, 'Home');
   await go(page, 'sandbox');
   await heading(page, 'Sandbox');
   const now = JSON.parse(await act('report'));
@@ -63,7 +63,7 @@ await run(async () => {
   await act('mode', 'prefer');
   await page.getByText(now.summary).waitFor();
   await go(page, '');
-  await heading(page, 'Overview');
+  await heading(page, 'Home');
   await warning.waitFor({ state: 'detached' });
 
   // Questions of the agent's own commands.

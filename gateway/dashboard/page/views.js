@@ -1,0 +1,165 @@
+// The views: address, title, required scope, module, and their place in the navigation.
+// @ts-check
+import { may } from './state.js';
+
+/** @typedef {import('./vendor/preact.js').ComponentType<{rest: string[]}>} Component */
+
+/** A view. One with under has no entry of its own in the navigation: it is a tab of that view.
+ * @typedef {{at: string, title: string, icon: string, needs: string, group: string,
+ * under?: string, load: () => Promise<{default: Component}>}} Place */
+
+/** @type {Place[]} */
+export const VIEWS = [
+  {
+    at: '',
+    title: 'Home',
+    icon: 'home',
+    needs: 'sessions:read',
+    group: '',
+    load: () => import('./overview.js'),
+  },
+  {
+    at: 'chat',
+    title: 'Sessions',
+    icon: 'session',
+    needs: 'sessions:read',
+    group: 'Work',
+    load: () => import('./sessions.js'),
+  },
+  {
+    at: 'approvals',
+    title: 'Approvals',
+    icon: 'approval',
+    needs: 'sessions:read',
+    group: 'Work',
+    load: () => import('./approvals.js'),
+  },
+  {
+    at: 'servers',
+    title: 'Servers',
+    icon: 'server',
+    needs: 'config:read',
+    group: 'Connect',
+    load: () => import('./servers.js'),
+  },
+  {
+    at: 'tools',
+    title: 'Tools',
+    icon: 'tool',
+    needs: 'config:read',
+    group: 'Connect',
+    load: () => import('./tools.js'),
+  },
+  {
+    at: 'quarantine',
+    title: 'Quarantine',
+    icon: 'shield',
+    needs: 'config:read',
+    group: 'Connect',
+    load: () => import('./quarantine.js'),
+  },
+  {
+    at: 'metrics',
+    title: 'Metrics',
+    icon: 'chart',
+    needs: 'metrics:read',
+    group: 'Observe',
+    load: () => import('./metrics.js'),
+  },
+  {
+    at: 'audit',
+    title: 'Audit',
+    icon: 'audit',
+    needs: 'audit:read',
+    group: 'Observe',
+    load: () => import('./audit.js'),
+  },
+  {
+    at: 'devices',
+    title: 'Devices',
+    icon: 'device',
+    needs: 'devices:read',
+    group: 'Manage',
+    load: () => import('./devices.js'),
+  },
+  {
+    at: 'providers',
+    title: 'Models',
+    icon: 'model',
+    needs: 'config:read',
+    group: 'Manage',
+    load: () => import('./providers.js'),
+  },
+  {
+    at: 'plugins',
+    title: 'Plugins',
+    icon: 'plugin',
+    needs: 'config:read',
+    group: 'Manage',
+    load: () => import('./plugins.js'),
+  },
+  {
+    at: 'config',
+    title: 'Settings',
+    icon: 'settings',
+    needs: 'config:read',
+    group: 'Manage',
+    load: () => import('./config.js'),
+  },
+  {
+    at: 'sandbox',
+    title: 'Sandbox',
+    icon: 'lock',
+    needs: 'config:read',
+    group: 'Manage',
+    under: 'config',
+    load: () => import('./sandbox.js'),
+  },
+  {
+    at: 'cluster',
+    title: 'Cluster',
+    icon: 'fork',
+    needs: 'agents:read',
+    group: 'Manage',
+    under: 'config',
+    load: () => import('./cluster.js'),
+  },
+  {
+    at: 'agents',
+    title: 'Agents',
+    icon: 'agent',
+    needs: 'agents:read',
+    group: 'Manage',
+    under: 'config',
+    load: () => import('./agents.js'),
+  },
+  {
+    at: 'start',
+    title: 'Setup',
+    icon: 'play',
+    needs: 'config:read',
+    group: 'Manage',
+    under: 'config',
+    load: () => import('./start.js'),
+  },
+];
+
+/** @param {string} at */
+export const viewAt = (at) => VIEWS.find((v) => v.at === at);
+
+/** The views that share a place in the navigation with one, if this user may see them.
+ * @param {string} at @returns {Place[]} */
+export function tabsOf(at) {
+  const root = viewAt(at)?.under ?? at;
+  const all = VIEWS.filter((v) => (v.under ?? v.at) === root && may(v.needs));
+  return all.length > 1 ? all : [];
+}
+
+/** The entries of the navigation. A view that this user may not see is represented by the first
+ * of its tabs that they may. @returns {{entry: Place, to: Place}[]} */
+export function entries() {
+  return VIEWS.filter((v) => !v.under).flatMap((entry) => {
+    const to = VIEWS.find((v) => (v.under ?? v.at) === entry.at && may(v.needs));
+    return to ? [{ entry, to }] : [];
+  });
+}
