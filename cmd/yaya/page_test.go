@@ -429,22 +429,6 @@ func TestPageLooks(t *testing.T) {
 	})
 }
 
-// UI-12: the frame. The palette opens what it finds and runs commands, names stay text, and
-// the browser's notifications are asked for by a person, and tell no arguments.
-func TestPageShell(t *testing.T) {
-	t.Parallel()
-	b := newBox(t)
-	at := changing(t, func(s *sdk.Server) {
-		sdk.AddTool(s, &sdk.Tool{Name: "x", Title: xss, Description: "One."}, answers("x"))
-	})
-	b.must("mcp", "add", "evil", at)
-	b.must("mcp", "add", "broken", "--", "/nonexistent/server")
-	b.must("config", "set", "approval.timeout", "5m")
-	b.script(`[{"match":"^ask","steps":[{"tool_calls":[{"name":"shell","args":{"command":"echo canary"}}]}]}]`)
-	b.serve()
-	b.scenario("shell", map[string]any{"workspace": b.workspace()}, nil)
-}
-
 const xss = `<img src=x onerror=window.__xss=1>`
 
 // UI-01, UI-03, UI-04, UI-07, UI-08, UI-11, HT-27: everything that servers, tools, models,

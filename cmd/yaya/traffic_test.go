@@ -107,6 +107,14 @@ func TestTraffic(t *testing.T) {
 	if len(days) != 1 || len(days[0].Rows) != 2 || days[0].Rows[1].Client != "yaya-cli" || days[0].Rows[1].Calls != 3 || days[0].Rows[1].Errors != 2 {
 		t.Errorf("the sums of the day are %+v", days)
 	}
+	var series traffic.Series
+	b.admin("GET", "/traffic/series?by=client&step=3600&slices=2", "", 200, &series)
+	if len(series.Slices) != 2 || series.Total.Calls != 4 || series.Total.Errors != 2 || len(series.Groups) != 2 || series.Groups[0].Name != "yaya-cli" || series.Groups[0].Calls != 3 || series.Partial {
+		t.Errorf("the series is %+v, want 2 slices, 4 calls, 2 errors, and 3 calls of yaya-cli first", series)
+	}
+	for _, q := range []string{"slices=241", "slices=0", "step=0", "step=10801", "by=session"} {
+		b.admin("GET", "/traffic/series?"+q, "", 400, nil)
+	}
 	eventually.True(t, "the server's standard error is shown", func() bool {
 		return strings.Contains(logs.said.String(), "stderr  Starting default (STDIO) server") && strings.Contains(logs.said.String(), "yaya  ready")
 	})

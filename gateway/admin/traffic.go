@@ -66,6 +66,16 @@ func shownTo(ctx context.Context, r traffic.Record) traffic.Record {
 	return r
 }
 
+// InSeries says which calls are summed up, and how. The last slice is the current one.
+type InSeries struct {
+	Server string `query:"server" maxLength:"256"`
+	Tool   string `query:"tool" maxLength:"256"`
+	Client string `query:"client" maxLength:"256"`
+	Step   int    `query:"step" minimum:"1" maximum:"10800" default:"60" doc:"seconds of a slice"`
+	Slices int    `query:"slices" minimum:"1" maximum:"240" default:"60"`
+	By     string `query:"by" enum:"total,server,tool,client" default:"total" doc:"groups of the same time"`
+}
+
 func (a *API) trafficRoutes() {
 	t := a.cfg.Traffic
 	r := routes{a, "traffic", t != nil, "record of calls"}
@@ -121,6 +131,14 @@ func (a *API) trafficRoutes() {
 	handle(r, "GET", "/api/traffic/nodes", "dailyCallsOfNodes", api.For(auth.AuditRead), "Get totals of calls by day of all nodes of the cluster", http.StatusOK, func(ctx context.Context, in *InDays) (*struct{ Body NodeTotals }, error) {
 		out, err := a.allDays(ctx, in.query())
 		return &struct{ Body NodeTotals }{out}, err
+	})
+	handle(r, "GET", "/api/traffic/series", "callSeries", api.For(auth.AuditRead), "Get totals of calls by time, for up to 30 days, in 1 to 240 slices, and by server, tool or client", http.StatusOK, func(ctx context.Context, in *InSeries) (*struct{ Body traffic.Series }, error) {
+		step := time.Duration(in.Step) * time.Second
+		until := time.Now().Truncate(step).Add(step) // slices of clients that ask again are the same
+		q := traffic.SeriesQuery{Filter: traffic.Filter{Server: in.Server, Tool: in.Tool, Client: in.Client, Since: until.Add(-time.Duration(in.Slices) * step), Until: until}, Step: step, By: traffic.By(in.By)}
+		t.Log.Settle(ctx)
+		s, err := traffic.SumUp(ctx, t.Data, q)
+		return &struct{ Body traffic.Series }{s}, err
 	})
 	noted(r, bodies, "GET", "/api/traffic/{id}", "getCall", api.For(auth.AuditRead), "Get one call, with arguments and result", http.StatusOK, func(ctx context.Context, in *struct {
 		ID int64 `path:"id" minimum:"1"`

@@ -13,8 +13,9 @@ export class ApiError extends Error {
  * @type {{token: () => string, unauthorized: () => Promise<boolean>}} */
 export const identity = { token: () => '', unauthorized: async () => false };
 
-/** The body of a request: a value to encode as JSON, JSON text, or other data.
- * @typedef {{body?: unknown, text?: string, raw?: BodyInit}} Sent */
+/** The body of a request: a value to encode as JSON, JSON text, or other data; and a signal
+ * that ends the request.
+ * @typedef {{body?: unknown, text?: string, raw?: BodyInit, signal?: AbortSignal}} Sent */
 
 /** @param {string} method @param {string} path @param {Sent} [o] @returns {Promise<Response>} */
 async function send(method, path, o = {}) {
@@ -29,6 +30,7 @@ async function send(method, path, o = {}) {
       method,
       headers,
       body: o.raw ?? text,
+      signal: o.signal,
       credentials: 'omit',
       redirect: 'error',
       cache: 'no-store',

@@ -12,8 +12,11 @@ import { download } from './result.js';
 import { Session } from './session.js';
 import { go, href, may, page, useLoaded } from './state.js';
 import { plain } from './text.js';
+import { style } from './style.js';
 import { Do, html, Name, Problem, Time } from './ui.js';
 import { Virtual } from './virtual.js';
+
+style('talk');
 
 /** @typedef {import('./messages.js').Shown} Shown */
 

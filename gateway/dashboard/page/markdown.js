@@ -5,7 +5,10 @@
 import { useMemo } from './vendor/hooks.js';
 import { Lexer } from './vendor/marked.js';
 import { prose } from './text.js';
+import { style } from './style.js';
 import { html, Pre } from './ui.js';
+
+style('talk');
 
 const DEEP = 24; // of nesting; what is deeper is shown as text
 const LONG = 64 * 1024; // longer text is not taken apart

@@ -1,42 +1,150 @@
-// The overview: pending approvals, running sessions, servers, and health.
+// Home: what needs somebody, what runs, the traffic of the last hour.
 // @ts-check
+import { useEffect, useState } from './vendor/hooks.js';
+import { useAttention } from './attention.js';
+import { Needs } from './notify.js';
 import { href, may, page, useLoaded } from './state.js';
-import { count, ms, size } from './text.js';
-import { Badge, html, Name, Of, SessionBadge, Time, View } from './ui.js';
+import { count, plain } from './text.js';
+import { Empty, html, Icon, Name, Of, State, Time, View } from './ui.js';
 
-/** The number of servers that fit on a card. */
-const ROOM = 8;
+const ROOM = 8; // servers
 
-/** Working servers: the others are listed first, and only the working ones offer tools.
- * @param {Admin<'Server'>} s */
+/** @param {Admin<'Server'>} s */
 const works = (s) => s.state === 'ready' || s.state === 'degraded';
 
-/** @param {number} n */
-const tools = (n) => count(n, 'tool', 'tools');
+/** Servers with problems come first. @param {Admin<'Server'>} s */
+const rank = (s) =>
+  ['failed', 'invalid', 'degraded', 'waiting', 'starting', 'installing'].indexOf(s.state) + 1 || 9;
 
-/** @param {{title: string, to: string, children?: Children}} p */
-const Card = ({ title, to, children }) =>
-  html`<section class="card" aria-label=${title}>
-    <h2><a href=${href(to)}>${title}</a></h2>
-    ${children}
+/** The checks that are not in order. Servers and the sandbox have places of their own here, and
+ * a model without a key is degraded until somebody wants to use it.
+ * @param {Admin<'Diagnosis'>[]} all */
+const unhealthy = (all) =>
+  all.filter(
+    (d) =>
+      !['sandbox', 'mcp-bridge'].includes(d.plugin) &&
+      (d.status === 'failed' || (d.status === 'degraded' && !d.plugin.startsWith('llm-'))),
+  );
+
+/** Checks of yaya itself that are not in order. @param {{all: Admin<'Diagnosis'>[]}} p */
+const Checks = ({ all }) =>
+  html`<section class="box" aria-label="Checks">
+    <header><h2>Checks</h2><span class="faint">of yaya itself; yaya doctor says more</span></header>
+    <ul class="rows">
+      ${all.map(
+        (d) =>
+          html`<li key=${d.plugin + d.summary}>
+            <span class=${d.status === 'failed' ? 'ico bad' : 'ico busy'}>
+              <${Icon} of="warning" />
+            </span>
+            <span class="two">
+              <b><${Name} text=${d.plugin} max=${40} /></b>
+              <small><${Name} text=${d.summary} max=${300} /></small>
+            </span>
+          </li>`,
+      )}
+    </ul>
   </section>`;
 
-export default function Overview() {
+/** @param {{of: import('./state.js').Loaded<V1<'OutSessionsBody'>>}} p */
+const Sessions = ({ of }) =>
+  html`<section class="box" aria-label="Sessions">
+    <header><h2>Sessions</h2><a class="end" href=${href('chat')}>All</a></header>
+    <${Of} of=${of}>
+      ${(/** @type {V1<'OutSessionsBody'>} */ d) =>
+        d.sessions.length
+          ? html`<div class="rows tight">
+              ${d.sessions.map((s) => {
+                const state = s.status === 'active' ? s.state : s.status;
+                return html`<a key=${s.id} href=${href('chat', s.id)}>
+                  <${State} state=${state} bare />
+                  <span class="cut grow"><${Name} text=${s.title || s.id} max=${80} /></span>
+                  <small class="faint nw">
+                    ${state === 'idle' || state === 'completed'
+                      ? html`<${Time} at=${s.updated_at} />`
+                      : plain(state).replaceAll('_', ' ')}
+                  </small>
+                </a>`;
+              })}
+            </div>`
+          : html`<${Empty} icon="session">There are no sessions yet.<//>`}
+    <//>
+  </section>`;
+
+/** @param {{all: Admin<'Server'>[]}} p */
+const Servers = ({ all }) =>
+  html`<section class="box" aria-label="Servers">
+    <header>
+      <h2>Servers</h2>
+      <span class="faint">
+        ${all.filter(works).length} of ${all.length} work,
+        with ${count(
+          all.filter(works).reduce((n, s) => n + s.tools, 0),
+          'tool',
+          'tools',
+        )}
+      </span>
+      <a class="end" href=${href('servers')}>
+        ${all.length > ROOM ? `${all.length - ROOM} more` : 'All'}
+      </a>
+    </header>
+    <div class="rows tight">
+      ${[...all]
+        .sort((a, b) => rank(a) - rank(b))
+        .slice(0, ROOM)
+        .map(
+          (s) =>
+            html`<a key=${s.name} href=${href('servers', s.name)}>
+              <${State} state=${s.state} bare />
+              <span class="cut grow">
+                <${Name} text=${s.name} max=${48} />
+                ${!works(s) &&
+                s.reason &&
+                html`${' '}<small class="faint"><${Name} text=${s.reason} max=${160} /></small>`}
+              </span>
+              <small class="faint nw">
+                ${works(s) ? count(s.tools, 'tool', 'tools') : plain(s.state)}
+              </small>
+            </a>`,
+        )}
+    </div>
+  </section>`;
+
+export default function Home() {
   page.me.use();
   const config = may('config:read');
-  const setup = useLoaded(config ? '/api/setup' : null, ['config', 'servers']);
+  const setup = useLoaded(config ? '/api/setup' : null, ['config', 'servers']).data;
   const sessions = useLoaded('/v1/sessions?limit=6', ['sessions']);
-  const asks = useLoaded('/api/approvals', ['approvals']);
-  const servers = useLoaded(config ? '/api/mcp/servers' : null, ['servers']);
+  const servers = useLoaded(config ? '/api/mcp/servers' : null, ['servers']).data;
   const box = useLoaded(config ? '/api/sandbox' : null, ['config']).data;
-  const metrics = useLoaded(may('metrics:read') ? '/api/metrics' : null, ['sessions', 'tools']);
-  const cluster = useLoaded(may('agents:read') ? '/api/cluster' : null, ['agents']);
-  const last = metrics.data?.at(-1);
-  const fresh = setup.data && !setup.data.done && servers.data?.length === 0;
+  const checks = useLoaded(config ? '/api/doctor' : null, ['plugins', 'config']).data;
+  const metrics = useLoaded(may('metrics:read') ? '/api/metrics' : null, ['sessions']).data;
+  const { needs } = useAttention();
+  const [parts, setParts] = useState(/** @type {typeof import('./board.js') | null} */ (null));
+  useEffect(() => {
+    import('./board.js').then(setParts, () => {}); // without it, the rest is there
+  }, []);
+  const wrong = unhealthy(checks ?? []);
+  const left = html`
+    ${needs.length > 0 &&
+    html`<section class="box" aria-label="Needs you">
+      <header><h2>Needs you</h2><span class="n warn">${needs.length}</span></header>
+      <${Needs} needs=${needs} max=${8} act />
+    </section>`}
+    ${wrong.length > 0 && html`<${Checks} all=${wrong} />`}
+  `;
+  const below = servers && servers.length > 0 && html`<${Servers} all=${servers} />`;
+  const right = html`<${Sessions} of=${sessions} />`;
   return html`<${View}
     title="Home"
-    actions=${html`<a class="button primary" href=${href('chat', 'new')}>New session</a>`}>
-    ${fresh &&
+    actions=${may('sessions:write') &&
+    html`<a class="button primary" href=${href('chat', 'new')}>
+      <${Icon} of="session" />
+      New session
+    </a>`}>
+    ${setup &&
+    !setup.done &&
+    servers?.length === 0 &&
     html`<p class="notice">
       No MCP servers are connected yet. <a href=${href('start')}>Set yaya up</a>: it takes a minute.
     </p>`}
@@ -44,90 +152,16 @@ export default function Overview() {
     html`<p class="problem">
       <a href=${href('sandbox')}>Sandbox</a> <${Name} text=${box.summary} max=${300} />
     </p>`}
-    <div class="cards">
-      <${Card} title="Approvals" to="approvals">
-        <${Of} of=${asks}>
-          ${(/** @type {Admin<'Ask'>[]} */ d) =>
-            d.length
-              ? html`
-                  <p class="big">${d.length}</p>
-                  <p>${d.length === 1 ? 'call waits' : 'calls wait'} for approval</p>
-                `
-              : html`<p class="muted">No calls wait.</p>`}
-        <//>
-      <//>
-      <${Card} title="Sessions" to="chat">
-        <${Of} of=${sessions}>
-          ${(/** @type {V1<'OutSessionsBody'>} */ d) =>
-            d.sessions.length
-              ? html`<ul class="plain">
-                  ${d.sessions.map(
-                    (s) =>
-                      html`<li>
-                        <a href=${href('chat', s.id)}>
-                          <${Name} text=${s.title || s.id} max=${48} />
-                        </a> <${SessionBadge} s=${s} /> <small class="muted">
-                          <${Time} at=${s.updated_at} />
-                        </small>
-                      </li>`,
-                  )}
-                </ul>`
-              : html`<p class="muted">There are no sessions yet.</p>`}
-        <//>
-      <//>
-      ${config &&
-      html`<${Card} title="MCP servers" to="servers">
-        <${Of} of=${servers}>
-          ${(/** @type {Admin<'Server'>[]} */ d) =>
-            d.length
-              ? html`
-                  <p>
-                    ${d.filter(works).length} of ${d.length} work,
-                    with ${tools(d.filter(works).reduce((n, s) => n + s.tools, 0))}
-                  </p>
-                  <ul class="plain">
-                    ${[...d.filter((s) => !works(s)), ...d.filter(works)]
-                      .slice(0, ROOM)
-                      .map(
-                        (s) =>
-                          html`<li>
-                            <a href=${href('servers', s.name)}>
-                              <${Name} text=${s.name} max=${32} />
-                            </a> <${Badge} state=${s.state} /> <small class="muted">
-                              ${works(s)
-                                ? tools(s.tools)
-                                : html`<${Name} text=${s.reason ?? ''} max=${60} />`}
-                            </small>
-                          </li>`,
-                      )}
-                  </ul>
-                  ${d.length > ROOM &&
-                  html`<p><a href=${href('servers')}>${d.length - ROOM} more</a></p>`}
-                `
-              : html`<p class="muted">
-                  No servers are configured. <a href=${href('start')}>Import yours</a>
-                </p>`}
-        <//>
-      <//>`}
-      ${may('agents:read') &&
-      html`<${Card} title="Agents" to="agents">
-        <${Of} of=${cluster}>
-          ${(/** @type {Admin<'Cluster'>} */ d) =>
-            html`
-              <p class="big">${d.agents.filter((a) => a.status === 'running').length}</p>
-              <p>
-                running, of ${d.agents.length} known ones,
-                on ${d.kernels.length} ${d.kernels.length === 1 ? 'kernel' : 'kernels'}
-              </p>
-            `}
-        <//>
-      <//>`}
-      ${last &&
-      html`<${Card} title="Metrics" to="metrics">
-        <p class="big">${last.calls}</p>
-        <p>tool calls, ${last.errors} failed; p50 ${ms(last.p50_ms)}, p95 ${ms(last.p95_ms)}</p>
-        <p class="muted">${size(last.rss_bytes)} of memory</p>
-      <//>`}
-    </div>
+    ${parts
+      ? html`<${parts.Board}
+          servers=${servers}
+          connected=${metrics?.at(-1)?.mcp_sessions}
+          left=${left}
+          below=${below}
+          right=${right} />`
+      : html`<div class="cols c21">
+          <div class="col">${left} ${below}</div>
+          <div class="col">${right}</div>
+        </div>`}
   <//>`;
 }

@@ -118,6 +118,17 @@ export function Badge({ state }) {
   </span>`;
 }
 
+const DOTS = new Map(Object.entries({ disabled: 'off', stopped: 'off', declared: 'off' }));
+
+/** A state as a shape and a word; bare leaves the word to the line that it begins.
+ * @param {{state: string, bare?: boolean}} p */
+export function State({ state, bare }) {
+  const tone = DOTS.get(state) ?? TONES.get(state) ?? '';
+  const word = plain(state).replaceAll('_', ' ');
+  if (bare) return html`<span class=${'dot ' + tone} title=${word}></span>`;
+  return html`<span class=${'state ' + tone}><span class=${'dot ' + tone}></span>${word}</span>`;
+}
+
 /** The activity of a session, or its problem.
  * @param {{s: V1<'SessionRow'>}} p */
 export const SessionBadge = ({ s }) =>

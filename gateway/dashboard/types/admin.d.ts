@@ -1237,6 +1237,7 @@ export interface paths {
         trace?: never;
     };
     "/api/traffic/nodes": {
+    "/api/traffic/series": {
         parameters: {
             query?: never;
             header?: never;
@@ -1248,6 +1249,10 @@ export interface paths {
          * @description Scope for devices: `audit:read`.
          */
         get: operations["dailyCallsOfNodes"];
+         * Get totals of calls by time, for up to 30 days, in 1 to 240 slices, and by server, tool or client
+         * @description Scope for devices: `audit:read`.
+         */
+        get: operations["callSeries"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1544,6 +1549,21 @@ export interface components {
             /** @description since it was trusted */
             removed?: components["schemas"]["Item"][] | null;
             trusted: boolean;
+        };
+        Group: {
+            /** Format: int64 */
+            calls: number;
+            /** Format: int64 */
+            errors: number;
+            /** @description of the server, tool or client; empty for yaya itself, or a client without a name */
+            name: string;
+            /**
+             * Format: double
+             * @description estimated from a histogram; 0 without calls
+             */
+            p50_ms: number;
+            /** Format: double */
+            p95_ms: number;
         };
         HealthCheck: {
             message: string;
@@ -2120,6 +2140,20 @@ export interface components {
             /** @description servers that were started again with it */
             restarted: string[] | null;
         };
+        Series: {
+            /**
+             * Format: date-time
+             * @description the beginning, or the first call that was read if the series is partial
+             */
+            from: string;
+            /** @description those with the most calls first */
+            groups: components["schemas"]["Group"][] | null;
+            /** @description there were too many calls to read all of them */
+            partial?: boolean;
+            /** @description oldest first, without gaps */
+            slices: components["schemas"]["Slice"][] | null;
+            total: components["schemas"]["Totals"];
+        };
         Server: {
             calls: components["schemas"]["Calls"];
             /** @description as it is written, secrets masked */
@@ -2224,6 +2258,24 @@ export interface components {
             broken: components["schemas"]["BrokenSkill"][] | null;
             skills: components["schemas"]["Skill"][] | null;
         };
+        Slice: {
+            /** Format: int64 */
+            calls: number;
+            /** Format: int64 */
+            errors: number;
+            /**
+             * Format: double
+             * @description estimated from a histogram; 0 without calls
+             */
+            p50_ms: number;
+            /** Format: double */
+            p95_ms: number;
+            /**
+             * Format: date-time
+             * @description its beginning
+             */
+            ts: string;
+        };
         Snippet: {
             client: string;
             text: string;
@@ -2291,6 +2343,19 @@ export interface components {
             title?: string;
             /** @description its name there */
             tool: string;
+        };
+        Totals: {
+            /** Format: int64 */
+            calls: number;
+            /** Format: int64 */
+            errors: number;
+            /**
+             * Format: double
+             * @description estimated from a histogram; 0 without calls
+             */
+            p50_ms: number;
+            /** Format: double */
+            p95_ms: number;
         };
         TrustFolderRequest: {
             /** @description of what was shown */
@@ -4678,6 +4743,16 @@ export interface operations {
                 server?: string;
                 tool?: string;
                 client?: string;
+    callSeries: {
+        parameters: {
+            query?: {
+                server?: string;
+                tool?: string;
+                client?: string;
+                /** @description seconds of a slice */
+                step?: number;
+                slices?: number;
+                /** @description groups of the same time */
                 by?: "total" | "server" | "tool" | "client";
             };
             header?: never;
@@ -4693,6 +4768,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["NodeTotals"];
+                    "application/json": components["schemas"]["Series"];
                 };
             };
             /** @description Error */

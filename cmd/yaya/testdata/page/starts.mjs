@@ -3,7 +3,7 @@ import { act, assert, go, open, run } from './lib.mjs';
 
 await run(async () => {
   const page = await open();
-  const card = page.getByRole('region', { name: 'MCP servers' });
+  const card = page.getByRole('region', { name: 'Servers', exact: true });
   await card.getByText('0 of 10 work, with 0 tools').waitFor();
   await card.getByRole('link', { name: '2 more' }).waitFor();
   await go(page, 'servers', 'bad');

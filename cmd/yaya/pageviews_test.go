@@ -1,0 +1,49 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"testing"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// UI-12: the frame. The palette opens what it finds and runs commands, names stay text, and
+// the browser's notifications are asked for by a person, and tell no arguments.
+func TestPageShell(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	at := changing(t, func(s *sdk.Server) {
+		sdk.AddTool(s, &sdk.Tool{Name: "x", Title: xss, Description: "One."}, answers("x"))
+	})
+	b.must("mcp", "add", "evil", at)
+	b.must("mcp", "add", "broken", "--", "/nonexistent/server")
+	b.must("config", "set", "approval.timeout", "5m")
+	b.script(`[{"match":"^ask","steps":[{"tool_calls":[{"name":"shell","args":{"command":"echo canary"}}]}]}]`)
+	b.serve()
+	b.scenario("shell", map[string]any{"workspace": b.workspace()}, nil)
+}
+
+// Home shows what needs somebody, and follows the calls of the last hour.
+func TestPageHome(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	at := changing(t, func(s *sdk.Server) {
+		sdk.AddTool(s, &sdk.Tool{Name: "good", Description: "Answers."}, answers("good"))
+		sdk.AddTool(s, &sdk.Tool{Name: "bad", Description: "Fails."}, func(context.Context, *sdk.CallToolRequest, map[string]any) (*sdk.CallToolResult, any, error) {
+			return &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: "no"}}}, nil, nil
+		})
+	})
+	b.must("mcp", "add", "srv", at)
+	b.must("mcp", "add", "broken", "--", "/nonexistent/server")
+	b.must("config", "set", "approval.timeout", "5m")
+	b.script(`[{"match":"^ask","steps":[{"tool_calls":[{"name":"shell","args":{"command":"make"}}]}]}]`)
+	b.serve()
+	b.server("srv", "ready")
+	b.scenario("home", map[string]any{"workspace": b.workspace()}, map[string]func(string) (any, error){
+		"mend": func(string) (any, error) {
+			b.admin("DELETE", "/mcp/servers/broken", "", http.StatusNoContent, nil)
+			return nil, nil
+		},
+	})
+}
