@@ -30,6 +30,8 @@ type bridge struct {
 	down     *downstream.Server
 	followed *bus.Subscription // settings of sandboxes
 
+	past pastStates
+
 	mu        sync.Mutex
 	brought   map[string][]servers.Server // by the package, see bring
 	otherwise []func()                    // are called when the settings want other sandboxes
@@ -111,6 +113,7 @@ func (b *bridge) bring(ctx context.Context, name string, l []servers.Server) (no
 // onStatus reports the states of servers.
 func (b *bridge) onStatus(st feature.Status) {
 	b.mcp.OnStatus(st)
+	b.past.note(st.ID, string(st.State), st.Since)
 	b.changes.tell(admin.PartServers)
 }
 

@@ -57,6 +57,7 @@ type serverAdmin struct {
 	m       *manage.Manager
 	metrics *gateway.Metrics // of calls, nil where none runs
 	log     zerolog.Logger
+	past    *pastStates // nil where none runs
 }
 
 // told is an error of a kind, with words of its own.
@@ -99,13 +100,14 @@ func (s serverAdmin) List() []admin.Server {
 	for _, x := range s.m.List() {
 		row := admin.Server{
 			Name: x.Name, Transport: string(x.Transport), Endpoint: x.Endpoint, File: x.File, Editable: x.Editable,
-			State: x.State, Reason: x.Reason, Config: x.Config, Revision: x.Revision,
+			State: x.State, Reason: x.Reason, Config: x.Config, Revision: x.Revision, Withheld: x.Withheld,
 		}
 		if x.Profile != "" {
 			row.Sandbox = &admin.ServerSandbox{Profile: x.Profile, Allowed: x.Allowed}
 		}
 		if x.Status != nil {
 			showStatus(&row, *x.Status)
+			row.History = s.past.of(x.Name)
 			c := stats.Providers[x.Name]
 			row.Calls = admin.Calls{Total: c.Total, Errors: c.Errors, P50MS: c.P50.Seconds() * 1000, P95MS: c.P95.Seconds() * 1000}
 		}
@@ -147,6 +149,11 @@ func (s serverAdmin) Allow(name string, what admin.ServerPermit, remove bool) (a
 // Switch implements [admin.Servers].
 func (s serverAdmin) Switch(ctx context.Context, name string, on bool, record func() error) error {
 	return answerOf(s.m.Switch(ctx, name, on, record))
+}
+
+// SwitchTool implements [admin.Servers].
+func (s serverAdmin) SwitchTool(ctx context.Context, name, tool string, on bool, record func() error) error {
+	return answerOf(s.m.SwitchTool(ctx, name, tool, on, record))
 }
 
 // Remove implements [admin.Servers].

@@ -98,7 +98,7 @@ func TestAdminOpenAPIFuzz(t *testing.T) {
 				return b.rawSocket(method, target, body, header...)
 			}
 			return b.raw(method, target, body, header...)
-		}, Named: []string{"key", "name", "id"},
+		}, Named: []string{"key", "name", "id", "tool"},
 		ID: func() string {
 			n++
 			return ids[n%len(ids)]

@@ -3,6 +3,9 @@ package main
 import (
 	"context"
 	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -44,6 +47,36 @@ func TestPageHome(t *testing.T) {
 		"mend": func(string) (any, error) {
 			b.admin("DELETE", "/mcp/servers/broken", "", http.StatusNoContent, nil)
 			return nil, nil
+		},
+	})
+}
+
+// A server is added, seen, changed, switched and removed on the page, and so are its tools.
+func TestPageServers(t *testing.T) {
+	t.Parallel()
+	node := needPeers(t)
+	b := newBox(t)
+	ws := b.workspace()
+	other := filepath.Join(b.dir, "other")
+	if err := os.MkdirAll(other, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	b.must("mcp", "add", "broken", "--", "/nonexistent/server")
+	file := filepath.Join(b.dir, "c", "mcp.json")
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	off := strings.Replace(string(data), `"broken"`, `"off": {"command": "cat", "disabled": true}, "broken"`, 1)
+	if err := os.WriteFile(file, []byte(off), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.serve()
+	b.server("broken", "failed")
+	b.scenario("servers", map[string]any{"command": node, "args": []string{peerPath(t, "server-filesystem", "dist", "index.js"), ws}, "other": other}, map[string]func(string) (any, error){
+		"file": func(string) (any, error) {
+			data, err := os.ReadFile(file)
+			return string(data), err
 		},
 	})
 }

@@ -16,15 +16,23 @@ import (
 type Servers interface {
 	ServerChanges
 	ServerApprovals
+	ServerSwitches
 	// List describes the servers that are configured, by name.
 	List() []Server
-	// Switch switches a server on or off, in the configuration too. It calls record right
-	// before something changes, and changes nothing if that fails.
-	Switch(ctx context.Context, name string, on bool, record func() error) error
 	// Remove stops a server and takes it out of the configuration.
 	Remove(ctx context.Context, name string) error
 	// Restart stops a server and starts it again as it is configured.
 	Restart(ctx context.Context, name string) error
+}
+
+// ServerSwitches switches servers and their tools, at once and in the configuration.
+type ServerSwitches interface {
+	// Switch switches a server on or off, in the configuration too. It calls record right
+	// before something changes, and changes nothing if that fails.
+	Switch(ctx context.Context, name string, on bool, record func() error) error
+	// SwitchTool offers a tool of a server, or withholds it, in the configuration too, and
+	// starts the server again. It calls record as Switch does.
+	SwitchTool(ctx context.Context, name, tool string, on bool, record func() error) error
 }
 
 // ServerChanges prepares changes of the configuration, to be shown before they are applied.
@@ -74,6 +82,16 @@ type Server struct {
 	Stderr   string          `json:"stderr,omitempty"`
 	Config   json.RawMessage `json:"config" doc:"as it is written, secrets masked"`
 	Revision string          `json:"revision,omitempty" doc:"of the configuration: another one after every change, and after a restart of yaya"`
+	// Withheld are tools that the configuration withholds.
+	Withheld []string `json:"withheld,omitempty" doc:"names and patterns of tools that are not offered"`
+	// History has the states of the last day, since yaya runs.
+	History []ServerState `json:"history,omitempty" doc:"the last 64 changes of state in the last 24 hours, oldest first, and the state before them"`
+}
+
+// ServerState is a state that a server has had from then on.
+type ServerState struct {
+	State string    `json:"state"`
+	Since time.Time `json:"since"`
 }
 
 // ServerPermit holds the rights of a server beyond those of its profile.
@@ -200,20 +218,7 @@ func (a *API) serverRoutes() {
 	) (*outChange, error) {
 		return a.proposed(ctx, func() (Prepared, error) { return a.cfg.Servers.Allow(in.Name, in.Body.ServerPermit, in.Body.Remove) })
 	})
-	handle(r, "PATCH", "/api/mcp/servers/{name}", "switchServer", api.For(auth.ConfigWrite), "Enable or disable a server, at once and permanently", http.StatusNoContent, func(ctx context.Context, in *struct {
-		InServer
-		Body struct {
-			Enabled bool `json:"enabled"`
-		}
-	},
-	) (*none, error) {
-		if err := a.cfg.Servers.Known(in.Name); err != nil {
-			return nil, err
-		}
-		return nil, a.recordedIf(ctx, "server_switched", in.Name, map[string]bool{"enabled": in.Body.Enabled}, func(record func() error) error {
-			return a.cfg.Servers.Switch(ctx, in.Name, in.Body.Enabled, record)
-		})
-	})
+	a.switchRoutes(r)
 	handle(r, "DELETE", "/api/mcp/servers/{name}", "removeServer", api.For(auth.ConfigWrite), "Stop and remove a server", http.StatusNoContent, func(ctx context.Context, in *InServer) (*none, error) {
 		if err := a.cfg.Servers.Known(in.Name); err != nil {
 			return nil, err
@@ -255,5 +260,37 @@ func (a *API) serverRoutes() {
 	})
 	handle(r, "GET", "/api/mcp/import", "listImportable", api.For(auth.ConfigRead), "List the servers that other MCP clients of this user have configured", http.StatusOK, func(context.Context, *none) (*struct{ Body []Importable }, error) {
 		return &struct{ Body []Importable }{a.cfg.Servers.Importable()}, nil
+	})
+}
+
+func (a *API) switchRoutes(r routes) {
+	handle(r, "PATCH", "/api/mcp/servers/{name}", "switchServer", api.For(auth.ConfigWrite), "Enable or disable a server, at once and permanently", http.StatusNoContent, func(ctx context.Context, in *struct {
+		InServer
+		Body struct {
+			Enabled bool `json:"enabled"`
+		}
+	},
+	) (*none, error) {
+		if err := a.cfg.Servers.Known(in.Name); err != nil {
+			return nil, err
+		}
+		return nil, a.recordedIf(ctx, "server_switched", in.Name, map[string]bool{"enabled": in.Body.Enabled}, func(record func() error) error {
+			return a.cfg.Servers.Switch(ctx, in.Name, in.Body.Enabled, record)
+		})
+	})
+	handle(r, "PATCH", "/api/mcp/servers/{name}/tools/{tool}", "switchTool", api.For(auth.ConfigWrite), "Offer or withhold a tool of a server, at once and permanently; the server starts again", http.StatusNoContent, func(ctx context.Context, in *struct {
+		InServer
+		Tool string `path:"tool" maxLength:"256" doc:"the server's own name of it"`
+		Body struct {
+			Enabled bool `json:"enabled"`
+		}
+	},
+	) (*none, error) {
+		if err := a.cfg.Servers.Known(in.Name); err != nil {
+			return nil, err
+		}
+		return nil, a.recordedIf(ctx, "server_tool_switched", in.Name, map[string]any{"tool": in.Tool, "enabled": in.Body.Enabled}, func(record func() error) error {
+			return a.cfg.Servers.SwitchTool(ctx, in.Name, in.Tool, in.Body.Enabled, record)
+		})
 	})
 }

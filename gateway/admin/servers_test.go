@@ -26,6 +26,10 @@ func (f *fakeServers) Switch(_ context.Context, _ string, _ bool, record func() 
 	return record()
 }
 
+func (f *fakeServers) SwitchTool(_ context.Context, _, _ string, _ bool, record func() error) error {
+	return record()
+}
+
 func (f *fakeServers) Prepare(name string, config json.RawMessage, _ string) (admin.Prepared, error) {
 	if string(config) == `"bad"` {
 		return admin.Prepared{}, fmt.Errorf("%w: no command", admin.ErrRefused)

@@ -14,7 +14,7 @@ import (
 const (
 	MaxSlices = 240
 	maxGroups = 100     // of a series; the calls of further ones count as those of [Other]
-	maxSummed   = 200_000 // records that a series reads
+	maxSummed = 200_000 // records that a series reads
 )
 
 // SeriesQuery selects the calls of a [Series]: those of the filter from Since on, until

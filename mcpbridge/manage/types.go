@@ -30,6 +30,7 @@ type Server struct {
 	Reason    string
 	Config    json.RawMessage // secrets masked
 	Revision  string          // another one after every change
+	Withheld  []string        // names and patterns of tools that the configuration withholds
 	// Profile is that of its process's sandbox, and Allowed what the process may do, in
 	// words; both are "" for a remote server.
 	Profile string

@@ -37,10 +37,22 @@ function path(l, top) {
         return '';
       }
       const at = `${pen}${((i / Math.max(1, n - 1)) * W).toFixed(1)} ${(H - (v / top) * H).toFixed(1)}`;
-      const dot = pen === 'M' ? 'h.1' : ''; // a value between two gaps is seen, too
       pen = 'L';
-      return at + dot;
+      return at;
     })
+    .join('');
+}
+
+/** The values of a line that stand alone between gaps. @param {Line} l @param {number} top */
+function dots(l, top) {
+  const n = l.values.length;
+  const gap = (/** @type {number} */ i) => (l.values[i] ?? null) === null;
+  return l.values
+    .map((v, i) =>
+      v !== null && gap(i - 1) && gap(i + 1)
+        ? `M${((i / Math.max(1, n - 1)) * W).toFixed(1)} ${(H - (v / top) * H).toFixed(1)}h.1`
+        : '',
+    )
     .join('');
 }
 
@@ -89,6 +101,7 @@ export function Spark({ values, tone, label, fill }) {
     aria-label=${label}>
     ${fill && d && html`<path class=${'f wash ' + tone} d=${`${d}L${W} ${H}L0 ${H}Z`} />`}
     <path class=${'line ' + tone} d=${d} />
+    <path class=${'line dots ' + tone} d=${dots(l, top * 1.1)} />
   </svg>`;
 }
 
@@ -150,6 +163,7 @@ export function Plot({ times, lines, show, label, stacked = false, open }) {
                 !l.values.includes(null) &&
                 html`<path class=${'f wash ' + l.tone} d=${`${d}L${W} ${H}L0 ${H}Z`} />`}
                 <path class=${'line ' + l.tone} d=${d} />
+                <path class=${'line dots ' + l.tone} d=${dots(l, top)} />
               `;
             })}
         ${now >= 0 && html`<path class="cross" d=${`M${x.toFixed(1)} 0V${H}`} />`}

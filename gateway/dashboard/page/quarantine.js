@@ -22,7 +22,7 @@ export default function Quarantine() {
 }
 
 /** @param {{w: Admin<'Waiting'>}} p */
-function Waiting({ w }) {
+export function Waiting({ w }) {
   const [chosen, setChosen] = useState(/** @type {Set<string>} */ (new Set()));
   const approve = (/** @type {string[]} */ tools) => () =>
     api('POST', `/api/mcp/quarantine/${seg(w.server)}/approve`, {

@@ -5,7 +5,7 @@ import { api, seg } from './api.js';
 import { Copy } from './copy.js';
 import { Invite } from './invite.js';
 import { Edit, kinds } from './providers.js';
-import { Agree } from './editserver.js';
+import { Agree } from './agree.js';
 import { go, href, may, useLoaded } from './state.js';
 import { plain } from './text.js';
 import { Badge, Do, html, Name, Of, Pre, View } from './ui.js';

@@ -2,20 +2,13 @@
 // markup, and the page's policy (Trusted Types) would prevent it.
 // @ts-check
 import { useEffect, useRef, useState } from './vendor/hooks.js';
-import { cloneElement, h, toChildArray } from './vendor/preact.js';
-import htm from './vendor/htm.js';
+import { cloneElement, toChildArray } from './vendor/preact.js';
+import { html, Icon } from './html.js';
 import { href, page, route, Signal } from './state.js';
 import { plain, size, when, words } from './text.js';
 import { tabsOf } from './views.js';
 
-export const html = htm.bind(h);
-
-/** An icon of icons.svg: a decoration, its name is beside it or on its button.
- * @param {{of: string}} p */
-export const Icon = ({ of }) =>
-  html`<svg class="i" viewBox="0 0 16 16" aria-hidden="true">
-    <use href=${'/ui/icons.svg#' + of} />
-  </svg>`;
+export { html, Icon };
 
 /** How long a button that approves something is disabled at first: a key or click from before the
  * question appeared is not an answer to it. */
@@ -126,7 +119,9 @@ export function State({ state, bare }) {
   const tone = DOTS.get(state) ?? TONES.get(state) ?? '';
   const word = plain(state).replaceAll('_', ' ');
   if (bare) return html`<span class=${'dot ' + tone} title=${word}></span>`;
-  return html`<span class=${'state ' + tone}><span class=${'dot ' + tone}></span>${word}</span>`;
+  return html`<span class=${'state ' + tone}>
+    <span class=${'dot ' + tone}></span><span class="cap">${word}</span>
+  </span>`;
 }
 
 /** The activity of a session, or its problem.

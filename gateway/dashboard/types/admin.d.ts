@@ -764,6 +764,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/mcp/servers/{name}/tools/{tool}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /**
+         * Offer or withhold a tool of a server, at once and permanently; the server starts again
+         * @description Scope for devices: `config:write`.
+         */
+        patch: operations["switchTool"];
+        trace?: never;
+    };
     "/api/me": {
         parameters: {
             query?: never;
@@ -2165,6 +2185,8 @@ export interface components {
             endpoint: string;
             /** @description where it is configured */
             file: string;
+            /** @description the last 64 changes of state in the last 24 hours, oldest first, and the state before them */
+            history?: components["schemas"]["ServerState"][] | null;
             last_error?: string;
             name: string;
             /** @description why it is degraded or failed, or the last line of its installation */
@@ -2184,6 +2206,8 @@ export interface components {
             /** Format: int64 */
             tools: number;
             transport: string;
+            /** @description names and patterns of tools that are not offered */
+            withheld?: string[] | null;
         };
         ServerDenial: {
             /** @description the command that allows it */
@@ -2204,6 +2228,11 @@ export interface components {
             missing?: string[] | null;
             /** @enum {string} */
             profile: "guarded" | "server" | "off";
+        };
+        ServerState: {
+            /** Format: date-time */
+            since: string;
+            state: string;
         };
         SetConfigRequest: {
             value: unknown;
@@ -2321,6 +2350,9 @@ export interface components {
             enabled: boolean;
         };
         SwitchServerRequest: {
+            enabled: boolean;
+        };
+        SwitchToolRequest: {
             enabled: boolean;
         };
         Tested: {
@@ -3872,6 +3904,41 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Change"];
                 };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    switchTool: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+                /** @description the server's own name of it */
+                tool: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SwitchToolRequest"];
+            };
+        };
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description Error */
             default: {

@@ -34,8 +34,8 @@ await run(async () => {
 
   // The server knows of the calls, and the page of the server, without being asked.
   await go(page, 'servers', 'everything');
-  await page.getByText(/[1-9]\d* tools/).waitFor();
-  await page.getByText(/^[3-9], 0 failed or refused; p50/).waitFor();
+  await page.getByRole('navigation', { name: 'Parts of the server' }).getByText(/^[1-9]\d*$/).waitFor();
+  await page.getByText(/^[3-9] since yaya runs, 0 failed or refused; p50/).waitFor();
   await go(page, 'tools', 'nothing');
   await page.getByText('This tool is not offered now').waitFor();
 });

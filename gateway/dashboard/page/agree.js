@@ -1,10 +1,10 @@
-// Adding and changing a server: nothing runs before the user has seen it.
+// The question before a change of servers: nothing runs before the user has seen it.
 // @ts-check
 import { useState } from './vendor/hooks.js';
 import { api, seg } from './api.js';
 import { Dialog } from './dialog.js';
 import { plain, words } from './text.js';
-import { Do, Field, html, Name, Pre, Problem, typed } from './ui.js';
+import { Do, html, Name, Pre, Problem } from './ui.js';
 
 /** Shows in full what a change would run; the button that approves it has a delay.
  * @param {{changes: Admin<'Change'>[], done: () => void, cancel: () => void}} p */
@@ -65,56 +65,6 @@ export function Agree({ changes, done, cancel }) {
       <${Do} arm kind="primary" run=${() => apply(left)}>
         ${left.length === 1 ? 'Approve' : 'Approve all'}
       <//>
-    </div>
-  <//>`;
-}
-
-const NEW = { command: 'npx', args: ['-y', '@modelcontextprotocol/server-everything'], env: {} };
-
-/** @param {{server?: Admin<'Server'>, done: () => void}} p */
-export function Edit({ server, done }) {
-  const [name, setName] = useState(server?.name ?? '');
-  const [text, setText] = useState(JSON.stringify(server?.config ?? NEW, null, 2));
-  const [change, setChange] = useState(/** @type {Admin<'Change'> | null} */ (null));
-  const propose = async () => {
-    let config;
-    try {
-      config = JSON.parse(text);
-    } catch (e) {
-      throw new Error(`This is not JSON: ${words(e)}`);
-    }
-    setChange(
-      server
-        ? await api('PUT', `/api/mcp/servers/${seg(server.name)}`, { config })
-        : await api('POST', '/api/mcp/servers', { name: name.trim(), config }),
-    );
-  };
-  if (change)
-    return html`<${Agree} changes=${[change]} done=${done} cancel=${() => setChange(null)} />`;
-  return html`<${Dialog}
-    wide
-    title=${server ? `Change ${server.name}` : 'Add a server'}
-    onClose=${done}>
-    ${!server &&
-    html`<${Field} label="Name" hint="Its tools are called name__tool.">
-      ${(/** @type {string} */ id) =>
-        html`<input id=${id} value=${name} spellcheck="false" onInput=${typed(setName)} />`}
-    <//>`}
-    <${Field}
-      label="Configuration"
-      hint="As in any client's mcpServers: command, args, env; or type, url, headers. Secrets shown as **** are kept as long as the address or the command stays the same.">
-      ${(/** @type {string} */ id) =>
-        html`<textarea
-          id=${id}
-          rows="12"
-          class="code"
-          spellcheck="false"
-          value=${text}
-          onInput=${typed(setText)}></textarea>`}
-    <//>
-    <div class="buttons">
-      <button type="button" onClick=${done}>Cancel</button>
-      <${Do} kind="primary" disabled=${!server && !name.trim()} run=${propose}>Next<//>
     </div>
   <//>`;
 }

@@ -1,0 +1,247 @@
+// One MCP server: its state, calls, tools, logs, configuration and trust.
+// @ts-check
+import { api, seg } from './api.js';
+import { changesOf } from './attention.js';
+import { Confirm } from './dialog.js';
+import { Logs } from './logs.js';
+import { Legend, Plot } from './plot.js';
+import { Waiting } from './quarantine.js';
+import { Form } from './serverform.js';
+import { Boxed } from './serversandbox.js';
+import { Tools } from './servertools.js';
+import { Tile } from './servers.js';
+import { href, may, useLoaded } from './state.js';
+import { ms, plain } from './text.js';
+import { Ticks } from './ticks.js';
+import { Do, Empty, html, Icon, Name, Of, Pre, State, Time, View } from './ui.js';
+
+/** @param {{s: Admin<'Server'>, part: string}} p */
+export function Server({ s, part }) {
+  const write = may('config:write');
+  const waiting = useLoaded('/api/mcp/quarantine', ['quarantine', 'servers']).data?.filter(
+    (w) => w.server === s.name,
+  );
+  const changes = (waiting ?? []).reduce((n, w) => n + changesOf(w), 0);
+  const off = s.state === 'disabled';
+  /** @type {[string, string, Children][]} */
+  const tabs = [
+    ['', 'Overview', null],
+    ['tools', 'Tools', s.tools || null],
+    ['logs', 'Logs', null],
+    ['config', 'Configuration', null],
+    ['trust', 'Trust', changes || null],
+  ];
+  return html`<${View}
+    title=${s.name}
+    crumb=${html`<a href=${href('servers')}>Servers</a>`}
+    actions=${write &&
+    html`
+      ${s.editable &&
+      s.state !== 'waiting' &&
+      html`<${Do} run=${() => api('PATCH', `/api/mcp/servers/${seg(s.name)}`, { enabled: off })}>
+        ${off ? 'Turn on' : 'Turn off'}
+      <//>`}
+      ${!['disabled', 'waiting'].includes(s.state) &&
+      html`<${Do} run=${() => api('POST', `/api/mcp/servers/${seg(s.name)}/restart`)}>
+        <${Icon} of="restart" />
+        Restart
+      <//>`}
+    `}
+    subs=${html`<nav class="subs" aria-label="Parts of the server">
+      ${tabs.map(
+        ([at, title, n]) =>
+          html`<a
+            key=${at}
+            href=${at ? href('servers', s.name, at) : href('servers', s.name)}
+            aria-current=${at === part ? 'page' : undefined}>
+            ${title}
+            ${n !== null && html` <span class="faint">${n}</span>`}
+          </a>`,
+      )}
+    </nav>`}>
+    ${part === 'tools'
+      ? html`<${Tools} s=${s} />`
+      : part === 'logs'
+        ? html`<${Logs} name=${s.name} />`
+        : part === 'config'
+          ? html`<${Config} s=${s} write=${write} />`
+          : part === 'trust'
+            ? html`<${Trust} s=${s} waiting=${waiting} />`
+            : html`<${Overview} s=${s} />`}
+  <//>`;
+}
+
+/** @param {{s: Admin<'Server'>}} p */
+function Overview({ s }) {
+  return html`
+    <div class="head">
+      <${Tile} name=${s.name} large />
+      <div class="two">
+        <p>
+          <${State} state=${s.state} /> ${s.since &&
+          html`<span class="faint">since <${Time} at=${s.since} /></span>`}
+          ${s.reason && html` <${Name} text=${s.reason} max=${1000} />`}
+        </p>
+        <code><${Name} text=${s.endpoint} max=${500} /></code>
+      </div>
+      <span class="badge">${s.transport === 'stdio' ? 'This machine' : 'Remote, HTTP'}</span>
+    </div>
+    ${s.state === 'waiting' &&
+    html`<p class="notice">
+      It does not start until you approve it: <a href=${href('servers', s.name, 'trust')}>Trust</a>.
+    </p>`}
+    ${!!s.history?.length &&
+    html`<section class="box" aria-label="State">
+      <header><h2>State, last 24 hours</h2></header>
+      <div class="body">
+        <${Ticks} s=${s} n=${96} />
+        <p class="flex faint"><small>24 hours ago</small><small class="end">Now</small></p>
+      </div>
+    </section>`}
+    ${may('audit:read') && html`<${Charts} name=${s.name} />`}
+    <div class="cols c11">
+      <section class="box" aria-label="Facts">
+        <header><h2>Facts</h2></header>
+        <div class="body">
+          <dl>
+            <dt>Configured in</dt>
+            <dd><code>${plain(s.file)}</code></dd>
+            <dt>Tools</dt>
+            <dd><a href=${href('servers', s.name, 'tools')}>${s.tools}</a></dd>
+            <dt>Started in</dt>
+            <dd>${s.start_ms ? ms(s.start_ms) : '–'}</dd>
+            <dt>Restarts</dt>
+            <dd>${s.restarts}</dd>
+            <dt>Calls</dt>
+            <dd>
+              ${s.calls.total} since yaya runs, ${s.calls.errors} failed or refused; p50
+              ${' ' + ms(s.calls.p50_ms)}, p95 ${ms(s.calls.p95_ms)}
+            </dd>
+            ${s.last_error &&
+            !['ready', 'installing'].includes(s.state) &&
+            s.last_error !== s.reason &&
+            html`<dt>Last error</dt><dd><${Name} text=${s.last_error} max=${1000} /></dd>`}
+          </dl>
+        </div>
+      </section>
+      ${s.sandbox && html`<${Boxed} of=${s.sandbox} server=${s.name} />`}
+    </div>
+    ${!!s.diagnostics?.length &&
+    html`
+      <h2>Last messages</h2>
+      <${Pre}
+        text=${s.diagnostics.map((/** @type {string} */ x) => plain(x)).join('\n')}
+        label="Diagnostics" />
+    `}
+    ${s.stderr &&
+    html`
+      <h2>Standard error</h2>
+      <${Pre} text=${plain(s.stderr, true)} label="The last lines of its standard error" />
+    `}
+  `;
+}
+
+/** The calls of the last hour. @param {{name: string}} p */
+function Charts({ name }) {
+  const of = useLoaded(`/api/traffic/series?server=${encodeURIComponent(name)}`, ['servers']).data;
+  if (!of) return null;
+  const times = of.slices.map((x) => Date.parse(x.ts));
+  const level = (/** @type {'p50_ms' | 'p95_ms'} */ k) =>
+    of.slices.map((x) => (x.calls ? x[k] : null));
+  const p50 = { name: 'p50', tone: 's1', values: level('p50_ms') };
+  const p95 = { name: 'p95', tone: 's3', values: level('p95_ms') };
+  const calls = { name: 'a minute', tone: 's2', values: of.slices.map((x) => x.calls) };
+  const errors = { name: 'a minute', tone: 'se', values: of.slices.map((x) => x.errors) };
+  const n = (/** @type {number} */ x) => String(x);
+  return html`<div class="cols c111">
+    <section class="box" aria-label="Latency">
+      <header>
+        <h2>Latency</h2>
+        <${Legend} lines=${[
+          [p50, ms(of.total.p50_ms)],
+          [p95, ms(of.total.p95_ms)],
+        ]} />
+      </header>
+      <div class="body low">
+        <${Plot} label="Latency in the last hour" times=${times} lines=${[p50, p95]} show=${ms} />
+      </div>
+    </section>
+    <section class="box" aria-label="Calls">
+      <header>
+        <h2>Calls</h2>
+        <span class="faint">last hour</span><b class="end">${of.total.calls}</b>
+      </header>
+      <div class="body low">
+        <${Plot}
+          stacked
+          label="Calls by minute in the last hour"
+          times=${times}
+          lines=${[calls]}
+          show=${n} />
+      </div>
+    </section>
+    <section class="box" aria-label="Errors">
+      <header>
+        <h2>Errors</h2>
+        <span class="faint">last hour</span><b class="end">${of.total.errors}</b>
+      </header>
+      <div class="body low">
+        <${Plot}
+          stacked
+          label="Failed calls by minute in the last hour"
+          times=${times}
+          lines=${[errors]}
+          show=${n} />
+      </div>
+    </section>
+  </div>`;
+}
+
+/** @param {{s: Admin<'Server'>, write: boolean}} p */
+function Config({ s, write }) {
+  if (!s.editable)
+    return html`
+      <p class="notice">
+        This server is configured in <code>${plain(s.file)}</code>
+        , which yaya does not change: edit it there.
+      </p>
+      <${Form} s=${s} readonly />
+    `;
+  return html`
+    <${Form} s=${s} readonly=${!write} />
+    ${write &&
+    html`<div class="buttons">
+      <${Confirm}
+        kind="danger"
+        yes="Remove server"
+        ask=${html`
+          <b><${Name} text=${s.name} /></b> is stopped and taken out of the configuration.
+        `}
+        run=${async () => {
+          await api('DELETE', `/api/mcp/servers/${seg(s.name)}`);
+          location.hash = href('servers');
+        }}>
+        <${Icon} of="trash" />
+        Remove server
+      <//>
+    </div>`}
+  `;
+}
+
+/** @param {{s: Admin<'Server'>, waiting: Admin<'Waiting'>[] | undefined}} p */
+function Trust({ s, waiting }) {
+  const config = /** @type {{trust?: string} | null} */ (s.config);
+  return html`
+    <p class="lead">
+      ${config?.trust === 'always'
+        ? 'This server may change its tools without your approval: its configuration says so.'
+        : 'yaya pins tools and instructions when it first sees them. Tools that appear later, or whose parameters or results change, are not offered until you approve them.'}
+    </p>
+    <${Of} of=${{ data: waiting, error: null, reload: () => {} }}>
+      ${(/** @type {Admin<'Waiting'>[]} */ d) =>
+        d.length
+          ? d.map((w) => html`<${Waiting} key=${w.digest} w=${w} />`)
+          : html`<${Empty} icon="shield">No changes wait for approval.<//>`}
+    <//>
+  `;
+}

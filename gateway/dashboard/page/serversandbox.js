@@ -1,0 +1,77 @@
+// The sandbox of a server, its enforced parts, and its refusals.
+// @ts-check
+import { Command } from './copy.js';
+import { href } from './state.js';
+import { plain } from './text.js';
+import { html, Name } from './ui.js';
+
+/** The sandbox of a server's process, its enforced parts, and its refusals.
+ * @param {{of: Admin<'ServerSandbox'>, server: string}} p */
+export function Boxed({ of, server }) {
+  const open = of.profile === 'off' || of.backend === 'off';
+  return html`<section class="box" aria-label="Sandbox">
+    <header>
+      <h2>Sandbox</h2>
+      <a class="end" href=${href('sandbox')}>What is enforced here</a>
+    </header>
+    <div class="body">
+      ${open &&
+      html`<p class="problem">
+        ${of.profile === 'off'
+          ? html`
+              <b>Outside the sandbox.</b> It runs with all rights of your user, and can read and
+              change yaya's own files.
+            `
+          : html`
+              <b>Nothing is enforced.</b> It runs with all rights of your user, although it should
+              be sandboxed:
+            `}
+      </p>`}
+      ${of.profile !== 'off' && html`<p><${Name} text=${of.allowed} max=${4096} /></p>`}
+      ${!open &&
+      of.backend &&
+      html`<dl>
+        <dt>Enforced</dt>
+        <dd>${(of.enforced ?? []).join(', ') || 'nothing'} (${plain(of.backend)})</dd>
+        ${!!of.missing?.length &&
+        html`
+          <dt>Not enforced, or only in part</dt>
+          <dd>
+            <ul class="plain">
+              ${of.missing.map(
+                (/** @type {string} */ m) => html`<li><${Name} text=${m} max=${1000} /></li>`,
+              )}
+            </ul>
+          </dd>
+        `}
+        ${!!of.breaks?.length &&
+        html`
+          <dt>Does not work here</dt>
+          <dd>
+            <ul class="plain">
+              ${of.breaks.map(
+                (/** @type {string} */ m) => html`<li><${Name} text=${m} max=${1000} /></li>`,
+              )}
+            </ul>
+          </dd>
+        `}
+      </dl>`}
+      ${!!of.denied?.length &&
+      html`
+        <h3>What it was kept from</h3>
+        <ul class="plain changes">
+          ${of.denied.map(
+            (d) =>
+              html`<li key=${d.what}>
+                <${Name} text=${d.what} max=${1024} />
+                ${d.allow &&
+                html`<${Command}
+                  text=${d.allow}
+                  label=${`The command that allows ${plain(server)} this`} />`}
+              </li>`,
+          )}
+        </ul>
+      `}
+    </div>
+  </section>`;
+}
