@@ -55,7 +55,7 @@ function Sums({ servers, hour }) {
     ${hour &&
     t &&
     html`
-      <a href=${href('metrics')}>
+      <a href=${href('traffic', 'last:60')}>
         <span class="k"><${Icon} of="traffic" />Calls, last hour</span>
         <span class="v">${number(t.calls)}</span>
         <${Spark}
@@ -64,7 +64,7 @@ function Sums({ servers, hour }) {
           label="Calls by minute"
           values=${hour.slices.map((s) => s.calls)} />
       </a>
-      <a href=${href('metrics')}>
+      <a href=${href('traffic', 'failed last:60')}>
         <span class="k"><${Icon} of="error" />Failed</span>
         <span class="v">
           ${t.calls ? ((t.errors / t.calls) * 100).toFixed(1) + ' %' : '–'}
@@ -126,7 +126,7 @@ function Traffic({ hour }) {
 /** The last calls, as they end. @param {{calls: Admin<'Record'>[]}} p */
 function Now({ calls }) {
   return html`<section class="box" aria-label="Last calls">
-    <header><h2>Last calls</h2></header>
+    <header><h2>Last calls</h2><a class="end" href=${href('traffic')}>Traffic</a></header>
     ${calls.length
       ? html`<ul class="rows tight">
           ${calls.map(

@@ -94,7 +94,7 @@ function Theme() {
   </button>`;
 }
 
-const SHORT = ['', 'chat', 'approvals', 'servers'];
+const SHORT = ['', 'chat', 'approvals', 'traffic'];
 
 /** The palette or the list of keys, over the page. Their code is loaded when they open. */
 function Over() {
@@ -169,10 +169,10 @@ export function Frame() {
                       html`<li key=${entry.at}>
                         <a
                           href=${href(to.at)}
-                          title=${entry.title}
+                          title=${to.title}
                           aria-current=${entry.at === root ? 'page' : undefined}>
-                          <${Icon} of=${entry.icon} />
-                          <span class="word">${entry.title}</span>
+                          <${Icon} of=${to.icon} />
+                          <span class="word">${to.title}</span>
                           ${Object.hasOwn(counts, entry.at) && counts[entry.at]}
                         </a>
                       </li>`,
@@ -207,8 +207,8 @@ export function Frame() {
                 key=${entry.at}
                 href=${href(to.at)}
                 aria-current=${entry.at === root ? 'page' : undefined}>
-                <${Icon} of=${entry.icon} />
-                ${entry.title}
+                <${Icon} of=${to.icon} />
+                ${to.title}
                 ${Object.hasOwn(counts, entry.at) && counts[entry.at]}
               </a>`,
           )}

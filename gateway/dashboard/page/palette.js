@@ -6,10 +6,13 @@ import { api, seg } from './api.js';
 import { Dialog } from './dialog.js';
 import { PLACES, setSingle, single } from './keys.js';
 import { href, may, page, useLoaded } from './state.js';
+import { style } from './style.js';
 import { plain, words } from './text.js';
 import { toast } from './toast.js';
 import { html, Icon } from './ui.js';
 import { VIEWS, viewAt } from './views.js';
+
+style('palette');
 
 const MOST = 9; // entries of one group
 const GROUPS = /** @type {const} */ ([

@@ -12,6 +12,7 @@ import { Ticks } from './ticks.js';
 import { Do, Empty, html, Icon, Name, Of, State, typed, View } from './ui.js';
 
 style('plot');
+style('servers');
 
 /** The parts of the list. @type {Record<string, (s: Admin<'Server'>) => boolean>} */
 const PARTS = {

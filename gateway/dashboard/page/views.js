@@ -59,6 +59,14 @@ export const VIEWS = [
     load: () => import('./quarantine.js'),
   },
   {
+    at: 'traffic',
+    title: 'Traffic',
+    icon: 'traffic',
+    needs: 'audit:read',
+    group: 'Observe',
+    load: () => import('./traffic.js'),
+  },
+  {
     at: 'metrics',
     title: 'Metrics',
     icon: 'chart',

@@ -54,7 +54,7 @@ await run(async () => {
   await framing.close();
 
   // UI-01: what a server says of itself and of its tools.
-  for (const view of [['tools'], ['tools', 'evil__x'], ['servers'], ['servers', 'evil'], ['servers', 'evil', 'tools'], ['servers', 'evil', 'logs'], ['servers', 'evil', 'config'], ['servers', 'evil', 'trust'], ['quarantine'], ['providers'], ['devices'], ['config'], ['agents'], ['cluster'], ['audit'], ['']]) {
+  for (const view of [['tools'], ['tools', 'evil__x'], ['servers'], ['servers', 'evil'], ['servers', 'evil', 'tools'], ['servers', 'evil', 'logs'], ['servers', 'evil', 'config'], ['servers', 'evil', 'trust'], ['quarantine'], ['providers'], ['devices'], ['config'], ['agents'], ['cluster'], ['audit'], ['traffic'], ['traffic', 'server:evil', '1'], ['']]) {
     await go(page, ...view);
     await page.locator('main h1').first().waitFor();
     await page.getByText('Loading …').first().waitFor({ state: 'detached' });
@@ -74,6 +74,15 @@ await run(async () => {
     await go(page, 'tools');
     await heading(page, 'Tools');
   }
+
+  // The same in the record of calls.
+  await go(page, 'traffic');
+  await page.getByRole('option').first().click();
+  await page.getByRole('group', { name: 'Result of the call' }).waitFor();
+  await clean(page, 'a recorded call');
+  await go(page, 'traffic', '<img src=x onerror=window.__xss=1> server:"<b>"', '1');
+  await page.getByText('No calls match.').waitFor();
+  await clean(page, 'a filter');
 
   // What a model writes, at once and while it is written; what it looks like is not what it is.
   const id = await newSession(page);

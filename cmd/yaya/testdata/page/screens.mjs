@@ -3,7 +3,7 @@
 import { mkdirSync } from 'node:fs';
 import { act, assert, axe, env, go, heading, idle, newSession, open, run, say } from './lib.mjs';
 
-const VIEWS = ['', 'chat', 'chat/new', 'approvals', 'servers', 'servers/everything', 'servers/everything/tools', 'servers/everything/logs', 'servers/everything/config', 'servers/foreign/trust', 'servers//new', 'tools', 'tools/everything__get-sum', 'quarantine', 'sandbox', 'devices', 'providers', 'plugins', 'config', 'agents', 'cluster', 'audit', 'metrics', 'start'];
+const VIEWS = ['', 'chat', 'chat/new', 'approvals', 'servers', 'servers/everything', 'servers/everything/tools', 'servers/everything/logs', 'servers/everything/config', 'servers/foreign/trust', 'servers//new', 'tools', 'tools/everything__get-sum', 'quarantine', 'sandbox', 'devices', 'providers', 'plugins', 'config', 'agents', 'cluster', 'audit', 'traffic', 'traffic//1', 'metrics', 'start'];
 
 await run(async () => {
   if (env.screens) mkdirSync(env.screens, { recursive: true });

@@ -1,0 +1,213 @@
+// Traffic: the calls as they end, newest first, with filters that stay in the address.
+// @ts-check
+import { useEffect, useRef, useState } from './vendor/hooks.js';
+import { request } from './api.js';
+import { Detail } from './call.js';
+import { Calls, query } from './calls.js';
+import { List } from './calllist.js';
+import { Legend, Plot } from './plot.js';
+import { go, useLoaded } from './state.js';
+import { style } from './style.js';
+import { plain } from './text.js';
+import { toast } from './toast.js';
+import { Do, Empty, Field, html, Icon, Problem, Skeleton, typed, View } from './ui.js';
+
+style('traffic');
+
+const PAGES = 10; // of 1000 calls each, of an export
+
+/** @typedef {import('./calls.js').Filter} Filter */
+
+const SPANS = /** @type {const} */ ([
+  ['15 min', 15],
+  ['1 h', 60],
+  ['24 h', 1440],
+  ['All', 0],
+]);
+
+/** The filter that a text stands for: server:x tool:y client:z failed.
+ * @param {string} text @returns {Filter & {span: number}} */
+export function parsed(text) {
+  /** @type {Filter & {span: number}} */
+  const f = { span: 0 };
+  for (const [, k, quoted, bare] of text.matchAll(/(\w+):(?:"([^"]*)"|(\S+))/g)) {
+    const v = quoted ?? bare;
+    if (k === 'server' || k === 'tool' || k === 'client' || k === 'principal') f[k] = v;
+    if (k === 'last') f.span = Math.min(Number.parseInt(v, 10) || 0, 525_600);
+  }
+  if (/(^|\s)failed(\s|$)/.test(text)) f.errors = true;
+  return f;
+}
+
+/** @param {Filter & {span: number}} f */
+export function worded(f) {
+  const q = (/** @type {string} */ v) => (/\s/.test(v) ? `"${v.replaceAll('"', '')}"` : v);
+  const out = /** @type {const} */ (['server', 'tool', 'client', 'principal'])
+    .filter((k) => f[k])
+    .map((k) => `${k}:${q(f[k] ?? '')}`);
+  if (f.errors) out.push('failed');
+  if (f.span) out.push(`last:${f.span}`);
+  return out.join(' ');
+}
+
+/** Saves the calls that match, whole, as lines of JSON. @param {Filter} f */
+async function save(f) {
+  /** @type {string[]} */
+  const lines = [];
+  let before = 0;
+  for (let i = 0; i < PAGES; i++) {
+    const r = await request(
+      'GET',
+      `/api/traffic?${query({ ...f, before, full: true, limit: 1000 })}`,
+    );
+    /** @type {Admin<'CallPage'>} */
+    const p = await r.json();
+    lines.unshift(...p.calls.map((c) => JSON.stringify(c)));
+    before = p.calls[0]?.id ?? 0;
+    if (!p.more || !before) break;
+  }
+  const url = URL.createObjectURL(new Blob([lines.join('\n') + '\n']));
+  Object.assign(document.createElement('a'), { href: url, download: 'calls.jsonl' }).click();
+  setTimeout(() => URL.revokeObjectURL(url), 10_000);
+  toast(`${lines.length} calls are exported.`, 'download');
+}
+
+/** The calls by time. @param {{f: Filter & {span: number}, last: number}} p */
+function Histogram({ f, last }) {
+  const span = f.span || 60;
+  const step = Math.max(1, Math.ceil(span / 60)) * 60;
+  const q = query({
+    server: f.server,
+    tool: f.tool,
+    client: f.client,
+    step,
+    slices: Math.min(60, span),
+  });
+  const of = useLoaded(`/api/traffic/series?${q}`, []);
+  useEffect(() => {
+    const t = setTimeout(of.reload, 2000);
+    return () => clearTimeout(t);
+  }, [last]);
+  if (!of.data) return null;
+  const { slices, total } = of.data;
+  const good = { name: 'answered', tone: 's1', values: slices.map((s) => s.calls - s.errors) };
+  const bad = { name: 'failed', tone: 'se', values: slices.map((s) => s.errors) };
+  return html`<div class="low brush">
+    <p class="flex">
+      <span class="faint">
+        ${f.span ? 'Calls in this time' : 'Calls in the last hour'}
+        ${of.data.partial ? ', not all' : ''}
+      </span>
+      <${Legend} lines=${[
+        [good, String(total.calls - total.errors)],
+        [bad, String(total.errors)],
+      ]} />
+    </p>
+    <${Plot}
+      stacked
+      label="Calls by time"
+      times=${slices.map((s) => Date.parse(s.ts))}
+      lines=${[good, bad]}
+      show=${String} />
+  </div>`;
+}
+
+/** @param {{f: Filter & {span: number}, set: (f: Filter & {span: number}) => void}} p */
+function Filters({ f, set }) {
+  const [fields, setFields] = useState(f);
+  useEffect(() => setFields(f), [worded(f)]);
+  const input = (/** @type {'server' | 'tool' | 'client'} */ k, /** @type {string} */ label) =>
+    html`<${Field} label=${label}>
+      ${(/** @type {string} */ id) =>
+        html`<input
+          id=${id}
+          type=${k === 'server' ? 'search' : 'text'}
+          value=${fields[k] ?? ''}
+          spellcheck="false"
+          maxlength="256"
+          onInput=${typed((v) => setFields({ ...fields, [k]: v }))} />`}
+    <//>`;
+  return html`<form
+    class="filters"
+    aria-label="Filters"
+    onSubmit=${(/** @type {Event} */ e) => {
+      e.preventDefault();
+      set(fields);
+    }}>
+    ${input('server', 'Server')} ${input('tool', 'Tool')} ${input('client', 'Client')}
+    <button type="submit"><${Icon} of="filter" />Filter</button>
+    <div class="seg" role="group" aria-label="Outcome">
+      ${[false, true].map(
+        (errors) =>
+          html`<button
+            type="button"
+            aria-pressed=${Boolean(f.errors) === errors}
+            onClick=${() => set({ ...fields, errors })}>
+            ${errors ? 'Failed' : 'All calls'}
+          </button>`,
+      )}
+    </div>
+    <div class="seg" role="group" aria-label="Time">
+      ${SPANS.map(
+        ([word, span]) =>
+          html`<button
+            type="button"
+            aria-pressed=${f.span === span}
+            onClick=${() => set({ ...fields, span })}>
+            ${word}
+          </button>`,
+      )}
+    </div>
+  </form>`;
+}
+
+/** @param {{rest: string[]}} p */
+export default function Traffic({ rest: [text = '', open = ''] }) {
+  const [, draw] = useState(0);
+  const calls = useRef(/** @type {Calls | null} */ (null));
+  const f = parsed(text);
+  useEffect(() => {
+    const { span, ...filter } = f;
+    const since = span ? new Date(Date.now() - span * 60_000).toISOString() : undefined;
+    const c = new Calls({ ...filter, since }, 500, () => draw((n) => n + 1));
+    calls.current = c;
+    draw((n) => n + 1);
+    return () => c.close();
+  }, [text]);
+  const c = calls.current;
+  const close = () => go('traffic', ...(text ? [text] : []));
+  return html`<${View}
+    title="Traffic"
+    actions=${html`<${Do} run=${() => save(c?.filter ?? {})}><${Icon} of="download" />Export<//>`}>
+    <${Filters}
+      f=${f}
+      set=${(/** @type {Filter & {span: number}} */ x) => go('traffic', worded(x))} />
+    <${Problem} error=${c?.error} />
+    ${c &&
+    c.bodies !== 'all' &&
+    html`<p class="faint">
+      Arguments and results are recorded
+      of ${c.bodies === 'errors' ? 'failed calls only' : 'no calls'}
+      ${c.why && `, since ${plain(c.why)}`}
+      : see traffic.bodies in Settings.
+    </p>`}
+    ${c && c.lost > 0 && html`<p class="notice">${c.lost} calls are missing from the record.</p>`}
+    <${Histogram} f=${f} last=${c?.list.at(-1)?.id ?? 0} />
+    <div class=${open ? 'split open' : 'split'}>
+      ${!c || (!c.ready && !c.error)
+        ? html`<${Skeleton} rows=${8} />`
+        : c.list.length
+          ? html`<${List}
+              key=${text}
+              calls=${c}
+              open=${open}
+              choose=${(/** @type {number} */ id) => go('traffic', text, String(id))} />`
+          : html`<${Empty} icon="traffic">
+              ${text
+                ? 'No calls match.'
+                : 'No calls are recorded yet. Calls of clients, agents and this page appear here.'}
+            <//>`}
+      ${open && html`<${Detail} key=${open} id=${open} close=${close} />`}
+    </div>
+  <//>`;
+}
