@@ -1257,7 +1257,6 @@ export interface paths {
         trace?: never;
     };
     "/api/traffic/nodes": {
-    "/api/traffic/series": {
         parameters: {
             query?: never;
             header?: never;
@@ -1269,6 +1268,22 @@ export interface paths {
          * @description Scope for devices: `audit:read`.
          */
         get: operations["dailyCallsOfNodes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/traffic/series": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
          * Get totals of calls by time, for up to 30 days, in 1 to 240 slices, and by server, tool or client
          * @description Scope for devices: `audit:read`.
          */
@@ -4810,6 +4825,34 @@ export interface operations {
                 server?: string;
                 tool?: string;
                 client?: string;
+                by?: "total" | "server" | "tool" | "client";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NodeTotals"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     callSeries: {
         parameters: {
             query?: {
@@ -4834,7 +4877,6 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["NodeTotals"];
                     "application/json": components["schemas"]["Series"];
                 };
             };

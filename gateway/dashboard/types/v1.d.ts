@@ -902,7 +902,7 @@ export interface components {
             queue: components["schemas"]["Queued"][] | null;
         };
         OutSessionsBody: {
-            /** @description nodes of the cluster that have not answered: their sessions are missing */
+            /** @description nodes of the cluster that have not answered: their sessions are listed as they were last, or missing */
             missing_nodes?: string[] | null;
             /** @description cursor of the next page */
             next?: string;
