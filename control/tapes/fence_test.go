@@ -111,13 +111,11 @@ func TestOneOwner(t *testing.T) {
 		var work sync.WaitGroup
 		for _, n := range all {
 			work.Go(func() {
-				switch err := n.Hold(t.Context(), fmt.Sprint("sess_", i), "/work"); {
-				case err == nil:
+				err := n.Hold(t.Context(), fmt.Sprint("sess_", i), "/work")
+				if err == nil {
 					owners.Add(1)
-				default:
-					if _, is := errors.AsType[*tapes.ElsewhereError](err); !is {
-						t.Error(err)
-					}
+				} else if _, is := errors.AsType[*tapes.ElsewhereError](err); !is {
+					t.Error(err)
 				}
 			})
 		}

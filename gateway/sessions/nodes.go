@@ -66,7 +66,7 @@ func (s *Service) orAdopted(next http.Handler) http.Handler {
 			_, err := s.cfg.Sessions.Adopt(r.Context(), id)
 			if err != nil && !errors.Is(err, session.ErrNotFound) {
 				s.cfg.Log.Warn().Err(err).Str("session", id).Msg("a session of another node cannot be served")
-				s.API.Refuse(w, r, err)
+				s.Refuse(w, r, err)
 				return
 			}
 		}

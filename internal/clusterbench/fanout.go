@@ -111,7 +111,8 @@ func (c *crowd) enroll(ctx context.Context, m *machine, id string) error {
 	if status, raw, err = m.ask(ctx, http.MethodPost, "/auth/register", "", map[string]any{"public_key": public, "device_id": id, "label": id, "code": made.Code}); err != nil {
 		return err
 	}
-	if c.key, err = key, nil; status != http.StatusOK {
+	c.key = key
+	if status != http.StatusOK {
 		return fmt.Errorf("a device: %d %.200s", status, raw)
 	}
 	c.token, err = tokenOf(raw)
