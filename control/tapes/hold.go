@@ -28,6 +28,7 @@ type session struct {
 	there     map[string]File // what the stream has
 	want      map[string]File // what it is to have beside that
 	again     bool            // all files are to follow again: one has changed other than at its end
+	whole     bool            // they do, and until the last one has, none of them counts
 	edits     int64           // counts how often files were replaced as a whole
 	waste     int64           // bytes in the stream that no longer count
 	sending   bool

@@ -138,7 +138,7 @@ func (s *session) size() (n int64) {
 // sendAll sends all files again, and then has the stream forget what came before; claim is held.
 func (s *session) sendAll(run string) error {
 	s.mu.Lock()
-	s.again, s.want, s.there, s.waste = false, map[string]File{}, map[string]File{}, 0
+	s.again, s.whole, s.want, s.there, s.waste = false, true, map[string]File{}, map[string]File{}, 0
 	s.mu.Unlock()
 	begin := s.note(opBegin, run)
 	files, err := s.t.o.Files(s.id)
@@ -154,10 +154,14 @@ func (s *session) sendAll(run string) error {
 	if err == nil {
 		err = s.append(s.t.ctx, s.note(opDone, run), nil)
 	}
+	s.mu.Lock()
+	s.whole = false
 	if err != nil {
-		s.mu.Lock()
 		s.again = !errors.Is(err, errLost)
-		s.mu.Unlock()
+	}
+	s.tell()
+	s.mu.Unlock()
+	if err != nil {
 		return err
 	}
 	return s.forget(s.t.ctx, first)
@@ -304,7 +308,7 @@ func (t *Tapes) Kept(ctx context.Context, id string, f File) error {
 	for {
 		s.mu.Lock()
 		there, changed, owner, run := s.there[f.Name], s.changed, s.owner, s.run
-		again := s.again
+		again := s.again || s.whole
 		s.mu.Unlock()
 		switch {
 		case run == "" && owner != "":
