@@ -49,7 +49,10 @@ func (t *Tapes) arrive(ctx context.Context, subject string, least uint64, name s
 	a := arrival{root: root, now: "0"}
 	r := newReading()
 	err = errors.Join(t.messages(ctx, subject, least, func(n note, data []byte) error {
-		return errors.Join(r.take(n, data), a.take(n, data))
+		if err := r.take(n, data); err != nil { // it does not belong there
+			return err
+		}
+		return a.take(n, data)
 	}), a.close())
 	if err != nil {
 		return "", have, errors.Join(err, root.Close(), t.o.Data.RemoveAll(dir))
@@ -58,7 +61,10 @@ func (t *Tapes) arrive(ctx context.Context, subject string, least uint64, name s
 	if a.before != "" {
 		last = a.before
 	}
-	return path.Join(dir, last), r.content(), errors.Join(root.MkdirAll(last, 0o700), root.Close())
+	if err := errors.Join(root.MkdirAll(last, 0o700), root.Close()); err != nil {
+		return "", have, errors.Join(err, t.o.Data.RemoveAll(dir))
+	}
+	return path.Join(dir, last), r.content(), nil
 }
 
 // arrival makes files of messages.

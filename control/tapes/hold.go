@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path"
 	"sync"
 	"time"
 
@@ -23,6 +24,8 @@ type session struct {
 
 	mu        sync.Mutex
 	run       string          // the lease with which this node owns it, "" if it does not
+	claimed   bool            // it was, since the node runs, and is not deleted
+	ready     bool            // its files are compared with the stream since
 	workspace string          // that it was claimed with
 	owner     string          // the node that owns it instead
 	there     map[string]File // what the stream has
@@ -101,20 +104,26 @@ func (t *Tapes) Hold(ctx context.Context, id, workspace string) error {
 		s.rowWanted = s.rowWanted || last == nil || n.Op == opGone
 		s.mu.Unlock()
 		if err := s.compare(ctx, last != nil && n.Op != opGone); err != nil {
-			s.mu.Lock()
-			s.run = ""
-			s.mu.Unlock()
+			s.drop()
 			return err
 		}
 		return nil
 	}
 }
 
-// owned reports whether this node owns the session by a lease.
+// owned reports whether this node owns the session by a lease, and has all of it.
 func (s *session) owned(run string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.run == run
+	return s.run == run && s.ready
+}
+
+// drop has the session claimed again before this node acts for it.
+func (s *session) drop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.run, s.ready = "", false
+	s.tell()
 }
 
 // newest returns the last message of a session, nil if there is none.
@@ -149,7 +158,8 @@ func (s *session) take(ctx context.Context, run, workspace string, last *stored)
 	s.seq = seq
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.run, s.owner, s.workspace = run, "", workspace
+	s.run, s.owner, s.workspace, s.claimed, s.ready = run, "", workspace, true, false
+	s.there, s.want, s.again = map[string]File{}, map[string]File{}, false // what grows from here on is wanted
 	s.tell()
 	return nil
 }
@@ -167,7 +177,7 @@ func (s *session) compare(ctx context.Context, any bool) error {
 		}
 	}
 	s.mu.Lock()
-	s.there, s.waste, s.want, s.again = map[string]File{}, have.waste, map[string]File{}, have.broken
+	s.waste, s.again = have.waste, s.again || have.broken
 	s.mu.Unlock()
 	for _, f := range mine {
 		there, is := have.files[f.Name]
@@ -185,12 +195,12 @@ func (s *session) compare(ctx context.Context, any bool) error {
 		case same:
 			s.there[f.Name] = there.File
 			if f.Size > there.Size {
-				s.want[f.Name] = f
+				s.wish(f)
 			}
 		case is && f.Generation != "":
 			s.again = true
 		default:
-			s.want[f.Name] = f
+			s.wish(f)
 		}
 		s.mu.Unlock()
 		delete(have.files, f.Name)
@@ -198,15 +208,24 @@ func (s *session) compare(ctx context.Context, any bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.again = s.again || len(have.files) > 0 // they are gone here
+	s.ready = true
 	s.send()
+	s.tell()
 	return nil
+}
+
+// wish has a file sent, unless more of it is wanted; mu is held.
+func (s *session) wish(f File) {
+	if _, is := s.want[f.Name]; !is {
+		s.want[f.Name] = f
+	}
 }
 
 // lose notes that another node owns the session.
 func (s *session) lose(node string) {
 	s.mu.Lock()
 	had := s.run != ""
-	s.run, s.owner, s.want, s.there, s.again = "", node, map[string]File{}, map[string]File{}, false
+	s.run, s.ready, s.owner, s.want, s.there, s.again = "", false, node, map[string]File{}, map[string]File{}, false
 	s.tell()
 	s.mu.Unlock()
 	if !had {
@@ -275,13 +294,16 @@ func (t *Tapes) Takeover(ctx context.Context, id string, may func(workspace stri
 	if err == nil {
 		err = s.inheritRow(ctx)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if err != nil {
-		s.run = "" // and it is claimed again
+		s.drop()
+		if dir != "" {
+			err = errors.Join(err, t.o.Data.RemoveAll(path.Dir(dir)))
+		}
 		return "", err
 	}
-	s.there, s.want, s.waste, s.again = have.listed(), map[string]File{}, have.waste, have.broken
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.there, s.want, s.waste, s.again, s.ready = have.listed(), map[string]File{}, have.waste, have.broken, true
 	s.send()
 	if n.Node != t.o.Node {
 		t.o.Log.Warn().Str("session", id).Str("node", n.Node).Msg("this node has taken a session over")
@@ -310,7 +332,7 @@ func (t *Tapes) Held() []string {
 	var out []string
 	for id, s := range all {
 		s.mu.Lock()
-		if s.run != "" {
+		if s.ready {
 			out = append(out, id)
 		}
 		s.mu.Unlock()
@@ -333,7 +355,8 @@ func (t *Tapes) Gone(ctx context.Context, id string) error {
 		return err
 	}
 	s.mu.Lock()
-	s.run, s.there, s.want, s.again = "", map[string]File{}, map[string]File{}, false
+	s.run, s.claimed, s.ready = "", false, false
+	s.there, s.want, s.again = map[string]File{}, map[string]File{}, false
 	s.tell()
 	s.mu.Unlock()
 	return errors.Join(s.forget(ctx, s.seq), s.forgetRow(ctx))

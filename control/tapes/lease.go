@@ -219,7 +219,7 @@ func (t *Tapes) dead(ctx context.Context, node string) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		if seq == 0 || l.Dead != "" {
+		if l.Dead != "" {
 			return true, nil
 		}
 		at := t.note(node, l)

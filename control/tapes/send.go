@@ -23,7 +23,8 @@ const (
 // errLost is why a message was not taken: another node owns the session.
 var errLost = errors.New("another node owns the session")
 
-// Grew has what a file has more than before be copied. It does not wait.
+// Grew has what a file has more than before be copied. It does not wait. A file that grows and has the size 0
+// has been cut: it is copied as a whole.
 func (t *Tapes) Grew(id string, f File) {
 	s := t.session(id)
 	s.mu.Lock()
@@ -34,7 +35,7 @@ func (t *Tapes) Grew(id string, f File) {
 	if there, is := s.there[f.Name]; f.Generation == "" {
 		s.edits++
 		f.Size = s.edits // an edit that comes while the file is sent is another one
-	} else if is && (there.Generation != f.Generation || there.Size > f.Size) {
+	} else if f.Size == 0 || is && (there.Generation != f.Generation || there.Size > f.Size) {
 		s.again = true
 	}
 	s.want[f.Name] = f
@@ -260,12 +261,11 @@ func (s *session) append(ctx context.Context, n note, data []byte) error {
 					return errors.New("the stream has more of the session than was known")
 				}
 				err = errors.New("the last message of the session was another one")
+			case last == nil: // somebody has deleted the stream, or purged it
+				s.drop()
+				return errors.New("the stream no longer has the session")
 			default:
-				owner := ""
-				if last != nil {
-					owner = there.Node
-				}
-				s.lose(owner)
+				s.lose(there.Node)
 				return errLost
 			}
 		}
@@ -307,14 +307,15 @@ func (t *Tapes) Kept(ctx context.Context, id string, f File) error {
 	defer cancel()
 	for {
 		s.mu.Lock()
-		there, changed, owner, run := s.there[f.Name], s.changed, s.owner, s.run
+		there, changed, owner, run, claimed := s.there[f.Name], s.changed, s.owner, s.run, s.claimed
 		again := s.again || s.whole
 		s.mu.Unlock()
 		switch {
 		case run == "" && owner != "":
 			return &ElsewhereError{id, owner}
-		case run == "": // nobody has written to it since the node runs
+		case !claimed: // nobody has written to it since the node runs
 			return nil
+		case run == "": // it is to be claimed again
 		case !again && there.Generation == f.Generation && there.Size >= f.Size:
 			return nil
 		}

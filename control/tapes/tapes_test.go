@@ -53,6 +53,8 @@ type node struct {
 
 	mu    sync.Mutex
 	files map[string][]tapes.File
+	// listed is called after the files of a session were listed; optional.
+	listed func() error
 }
 
 func start(t testing.TB, s *server.Server, name string, more ...nats.Option) *node {
@@ -82,8 +84,12 @@ func (n *node) open() {
 		Node: n.name, Data: n.data, Copies: func(context.Context) (int, error) { return 1, nil },
 		Files: func(session string) ([]tapes.File, error) {
 			n.mu.Lock()
-			defer n.mu.Unlock()
-			return append([]tapes.File(nil), n.files[session]...), nil
+			all, listed := append([]tapes.File(nil), n.files[session]...), n.listed
+			n.mu.Unlock()
+			if listed != nil {
+				return all, listed()
+			}
+			return all, nil
 		},
 		Lost: func(session, by string) { n.lost <- session + " " + by },
 		Log:  zerolog.Nop(),
