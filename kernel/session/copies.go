@@ -23,9 +23,12 @@ type File struct {
 // grew has the tape copied as it is now; mu is held.
 func (s *Session) grew(size int64) {
 	if s.m.cfg.Owner != nil && !s.apart {
-		s.m.cfg.Owner.Grew(root(s.id), File{tapeFile(s.tape), s.birth, size})
+		s.m.cfg.Owner.Grew(root(s.id), s.file(size))
 	}
 }
+
+// file returns the tape with a size; mu is held.
+func (s *Session) file(size int64) File { return File{tapeFile(s.tape), s.birth, size} }
 
 // Saved has a file of a session's folder copied, by its name below the data directory.
 func (m *Manager) Saved(id, name string) {
@@ -34,18 +37,18 @@ func (m *Manager) Saved(id, name string) {
 	}
 }
 
-// kept waits until the tape is copied as far as it is now.
-func (s *Session) kept(ctx context.Context) error {
-	if s.m.cfg.Owner == nil {
-		return nil
-	}
+// kept waits until the tape is copied as far as it was. The tape may be closed since; one that was given up is not
+// copied.
+func (s *Session) kept(ctx context.Context, f File) error {
 	s.mu.Lock()
-	if s.j == nil { // it was closed meanwhile
-		s.mu.Unlock()
-		return nil
+	moved := s.moved
+	if s.j != nil && s.birth != f.Generation { // it was begun again
+		f = s.file(s.j.Size())
 	}
-	f := File{tapeFile(s.tape), s.birth, s.j.Size()}
 	s.mu.Unlock()
+	if moved {
+		return movedAway(s.id)
+	}
 	return s.m.cfg.Owner.Kept(ctx, root(s.id), f)
 }
 

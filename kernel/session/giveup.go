@@ -21,8 +21,23 @@ func movedAway(id string) error {
 // GiveUp puts a session away that another node owns, with its sub-agents. A tape that has entries which
 // were not copied stays in the archive; another one stays as long as forks read it.
 func (m *Manager) GiveUp(id string) error {
+	_, err := m.giveUp(id, false)
+	return err
+}
+
+// giveUp is GiveUp. away is false for a session that is this node's after all, or again: that one stays, unless it
+// is to go in any case.
+func (m *Manager) giveUp(id string, always bool) (away bool, err error) {
 	m.giving.Lock()
 	defer m.giving.Unlock()
+	if !always && m.Elsewhere(context.Background(), id) == "" {
+		return false, nil
+	}
+	return true, m.putAway(id)
+}
+
+// putAway puts a session away; giving is held.
+func (m *Manager) putAway(id string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), giveUpTime)
 	defer cancel()
 	var all []start

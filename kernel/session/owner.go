@@ -93,7 +93,7 @@ func (m *Manager) hold(id, workspace string) error {
 	case errors.Is(err, ErrElsewhere):
 		return errors.Join(err, m.GiveUp(root(id)))
 	case errors.Is(err, ErrBehind):
-		if err := m.GiveUp(root(id)); err != nil {
+		if _, err := m.giveUp(root(id), true); err != nil {
 			return err
 		}
 		if _, err := m.Adopt(context.Background(), root(id)); err != nil {
@@ -110,7 +110,8 @@ func (m *Manager) stays(id string) (bool, error) {
 	if m.Elsewhere(context.Background(), id) == "" {
 		return true, nil
 	}
-	return false, m.GiveUp(root(id))
+	away, err := m.giveUp(root(id), false)
+	return !away, err
 }
 
 // forgotten says that a session is gone, or that a sub-agent of one is.

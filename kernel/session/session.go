@@ -292,6 +292,10 @@ func (s *Session) Sync(ctx context.Context, entry int64) error {
 	s.mu.Lock()
 	err := s.load()
 	j := s.j
+	var f File
+	if err == nil && s.m.cfg.Owner != nil {
+		f = s.file(j.Size())
+	}
 	s.mu.Unlock()
 	if err != nil {
 		return err
@@ -299,8 +303,8 @@ func (s *Session) Sync(ctx context.Context, entry int64) error {
 	begun := time.Now()
 	err = j.Sync(ctx, entry)
 	s.m.stalled(s.id, "fsync", begun)
-	if err == nil {
-		return s.kept(ctx)
+	if err == nil && s.m.cfg.Owner != nil {
+		return s.kept(ctx, f)
 	}
 	if !errors.Is(err, journal.ErrFailed) {
 		return err

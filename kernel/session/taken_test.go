@@ -48,3 +48,51 @@ func TestTakenSessionsAreNotMade(t *testing.T) {
 		t.Errorf("Fork() of a sub-agent = %v, want no error", err)
 	}
 }
+
+// taken is an owner for whom another node has taken all sessions over, until it does not.
+type taken struct {
+	Owner
+	by string
+}
+
+func (o *taken) Hold(context.Context, string, string) error { return nil }
+
+func (o *taken) Elsewhere(context.Context, string) string { return o.by }
+
+func (*taken) Grew(string, File) {}
+
+func (*taken) Kept(context.Context, string, File) error { return nil }
+
+func (*taken) Copied(context.Context, string, []File) (bool, error) { return false, nil }
+
+// CL-04: a message that was on the disk when its session was given up is not acknowledged; and a session that is
+// this node's again stays, though somebody was about to give it up.
+func TestGivenUp(t *testing.T) {
+	m, _ := newManager(t, t.TempDir())
+	owner := &taken{}
+	m.cfg.Owner = owner
+	s, err := m.Open("s", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.GiveUp("s"); err != nil {
+		t.Fatal(err)
+	}
+	entry, err := s.Say(Message{Role: "user", Content: "hello"}, "", "")
+	if err != nil {
+		t.Fatalf("the session of this node was given up: %v", err)
+	}
+	s.mu.Lock()
+	f := s.file(s.j.Size())
+	s.mu.Unlock()
+	if err := s.Sync(t.Context(), entry); err != nil {
+		t.Fatal(err)
+	}
+	owner.by = "north"
+	if err := m.GiveUp("s"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.kept(t.Context(), f); !errors.Is(err, ErrElsewhere) {
+		t.Errorf("kept() = %v, want that it is elsewhere", err)
+	}
+}
