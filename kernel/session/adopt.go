@@ -1,12 +1,14 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -127,7 +129,7 @@ func (m *Manager) arrive(ctx context.Context, id, dir string) error {
 	}); err != nil {
 		return err
 	}
-	folders := map[string]bool{}
+	folders, rank := map[string]bool{}, map[string]int{}
 	for _, name := range tapes {
 		h, _, err := m.header(path.Join(dir, name))
 		if err != nil {
@@ -137,6 +139,7 @@ func (m *Manager) arrive(ctx context.Context, id, dir string) error {
 			return fmt.Errorf("%s is the tape of session %q", name, h.SessionID)
 		}
 		folders[path.Join(filesDir, event.Folder(h.SessionID))] = true
+		rank[name] = strings.Count(h.SessionID, agentMark)
 		if h.Parent != nil && root(h.Parent.SessionID) != id {
 			if err := m.fetchParents(ctx, h.Parent); err != nil {
 				return err
@@ -162,6 +165,8 @@ func (m *Manager) arrive(ctx context.Context, id, dir string) error {
 			return err
 		}
 	}
+	// That of the session itself is the last one: a crash before that leaves a session that is not here.
+	slices.SortStableFunc(tapes, func(a, b string) int { return cmp.Compare(rank[b], rank[a]) })
 	defer m.index.naming()()
 	for _, name := range tapes {
 		tape := strings.TrimSuffix(path.Base(name), ".jsonl")
