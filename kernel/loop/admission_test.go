@@ -93,7 +93,7 @@ func (h *history) begin(step int) *process {
 		return h.chance.n(s.Len + 1)
 	}
 	var err error
-	if p.m, err = session.OpenManager(session.Config{FS: disk, Workspace: "/ws"}); err != nil && !p.dead.Load() {
+	if p.m, err = session.OpenManager(session.Config{FS: disk, Workspace: "/ws", Owner: h.owner}); err != nil && !p.dead.Load() {
 		h.t.Fatalf("OpenManager = %v, want no error", err)
 	}
 	if p.m == nil {
@@ -173,6 +173,7 @@ type history struct {
 	t      *testing.T
 	chance *chance
 	disk   *journaltest.Disk
+	owner  session.Owner
 	flaky  bool                         // the disk of each process fails for a while
 	mended atomic.Bool                  // it does not fail any longer
 	slow   time.Duration                // how long the model takes at least

@@ -152,7 +152,7 @@ func (l *Loop) goOn(thread *thread, s *session.Session) {
 		if err == nil && running == nil {
 			err = lasting(s)
 		}
-		if err == nil || errors.Is(err, ErrShutdown) || errors.Is(err, bus.ErrClosed) {
+		if err == nil || errors.Is(err, ErrShutdown) || errors.Is(err, bus.ErrClosed) || errors.Is(err, session.ErrElsewhere) { // there it goes on
 			return
 		}
 		if hopeless(err) {
