@@ -221,7 +221,11 @@ func (s *Service) say(ctx context.Context, k *session.Session, m newMessage, tex
 		if was.Hash != (session.Prompt{Text: text, Attachments: attached, Role: m.Role}).Hash() {
 			return nil, loop.ErrConflict
 		}
-		return &outPosted{Replayed: "true", Body: posted{m.ID, was.Turn, false}}, nil
+		sn, err := k.Snapshot() // the client may have given up before the disk had it
+		if err == nil {
+			err = k.Sync(ctx, sn.AsOfSeq)
+		}
+		return &outPosted{Replayed: "true", Body: posted{m.ID, was.Turn, false}}, err
 	}
 	sn, err := k.Snapshot()
 	if err != nil {

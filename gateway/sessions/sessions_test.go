@@ -26,6 +26,7 @@ import (
 	"github.com/yaya-ai/yaya/kernel/config"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/plugin"
+	"github.com/yaya-ai/yaya/kernel/session"
 	"github.com/yaya-ai/yaya/kernel/tool"
 	"github.com/yaya-ai/yaya/plugins/llm_echo"
 	"github.com/yaya-ai/yaya/plugins/strategy_react"
@@ -89,6 +90,7 @@ type world struct {
 	stop  func()
 
 	lenient bool // a tape may be damaged
+	owner   session.Owner
 }
 
 func newWorld(t testing.TB, script string, edits ...func(*sessions.Config)) *world {
@@ -110,7 +112,7 @@ func (w *world) start(script string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.k, err = kernel.Open(kernel.Config{Data: root, Settings: settings, Workspace: w.ws, Version: "test", Log: zerolog.Nop()})
+	w.k, err = kernel.Open(kernel.Config{Data: root, Settings: settings, Workspace: w.ws, Owner: w.owner, Version: "test", Log: zerolog.Nop()})
 	if err != nil {
 		t.Fatal(err)
 	}
