@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -128,6 +129,34 @@ func TestClusterTakesOver(t *testing.T) {
 	for _, b := range all {
 		if got := strings.Join(b.says(id), "|"); got != want || strings.Count(got, "user: ") != 5 {
 			t.Errorf("a node says %q, want %q", got, want)
+		}
+	}
+}
+
+// CL-04: a session that was deleted while its node was dead does not come back with that node.
+func TestClusterDeletesForGood(t *testing.T) {
+	t.Parallel()
+	all, _ := newCluster(t, newNATS(t))
+	north, south := all[0], all[1]
+	_, made := south.v1("POST", "/sessions", `{"workspace_path":"`+t.TempDir()+`"}`)
+	id, _ := made["session_id"].(string)
+	south.tells(id, "one")
+	south.kill()
+	eventually.True(t, "north deletes it", func() bool {
+		status, _, _ := north.raw("DELETE", "/v1/sessions/"+id, "")
+		return status == http.StatusNoContent
+	})
+	south.p = south.serve()
+	eventually.True(t, "south has put it away", func() bool {
+		kept, err := filepath.Glob(filepath.Join(south.dir, "d", "tapes", ".archive", "*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(kept) == 1
+	})
+	for _, b := range all {
+		if status, got := b.v1("GET", "/sessions/"+id, ""); status != http.StatusNotFound {
+			t.Errorf("a session that was deleted: %d %v, want 404", status, got)
 		}
 	}
 }

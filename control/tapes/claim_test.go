@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/nats-io/nats.go"
 	js "github.com/nats-io/nats.go/jetstream"
 
 	"github.com/yaya-ai/yaya/control/tapes"
@@ -113,5 +114,42 @@ func TestPurgedLease(t *testing.T) {
 	_, err := north.Takeover(t.Context(), "sess_a", func(string) error { return nil })
 	if e, is := errors.AsType[*tapes.ElsewhereError](err); !is || e.Node != "south" {
 		t.Errorf("Takeover() = %v, want that south runs", err)
+	}
+}
+
+// CL-04: a session that another node has taken over and deleted does not come back with the node that had it,
+// whether that one was dead or stood still. Its id can be used again.
+func TestDeletedElsewhere(t *testing.T) {
+	s := serve(t)
+	way := &freezer{s: s}
+	south, north := start(t, s, "south", nats.InProcessServer(way)), start(t, s, "north")
+	goes := func(session string) {
+		t.Helper()
+		north.takes(session)
+		if err := north.Gone(t.Context(), session); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, id := range []string{"sess_a", "sess_b"} {
+		south.holds(id)
+		south.kept(id, south.write(id, "tapes/"+id, "gen1", "gen1 one\n"))
+	}
+	way.mu.Lock()
+	goes("sess_a")
+	way.mu.Unlock()
+	err := south.Hold(t.Context(), "sess_a", "/work")
+	if e, is := errors.AsType[*tapes.ElsewhereError](err); !is || e.Node != "north" {
+		t.Errorf("Hold() of a session that was deleted meanwhile = %v, want that it is not here", err)
+	}
+	south.stop()
+	goes("sess_b")
+	south.open()
+	eventually.True(t, "south knows who has deleted the session", func() bool {
+		node, known := south.Owner(t.Context(), "sess_b")
+		return known && node == "north"
+	})
+	south.holds("sess_b")
+	if node, known := south.Owner(t.Context(), "sess_b"); node != "south" || !known {
+		t.Errorf("Owner() = %q, %t, want south", node, known)
 	}
 }

@@ -24,7 +24,7 @@ type session struct {
 
 	mu        sync.Mutex
 	run       string          // the lease with which this node owns it, "" if it does not
-	claimed   bool            // it was, since the node runs, and is not deleted
+	claimed   bool            // it was, since the node runs, and neither deleted nor lost
 	ready     bool            // its files are compared with the stream since
 	workspace string          // that it was claimed with
 	owner     string          // the node that owns it instead
@@ -90,7 +90,7 @@ func (t *Tapes) Hold(ctx context.Context, id, workspace string) error {
 		if err != nil {
 			return fmt.Errorf("%w (%w)", ErrUnavailable, err)
 		}
-		if last != nil && n.Op != opGone && n.Node != t.o.Node {
+		if last != nil && n.Node != t.o.Node && (n.Op != opGone || s.had()) {
 			s.lose(n.Node)
 			return &ElsewhereError{id, n.Node}
 		}
@@ -116,6 +116,13 @@ func (s *session) owned(run string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.run == run && s.ready
+}
+
+// had reports whether this node has claimed the session, and knows of no other one since.
+func (s *session) had() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.claimed
 }
 
 // drop has the session claimed again before this node acts for it.
@@ -225,7 +232,7 @@ func (s *session) wish(f File) {
 func (s *session) lose(node string) {
 	s.mu.Lock()
 	had := s.run != ""
-	s.run, s.ready, s.owner, s.want, s.there, s.again = "", false, node, map[string]File{}, map[string]File{}, false
+	s.run, s.claimed, s.ready, s.owner, s.want, s.there, s.again = "", false, false, node, map[string]File{}, map[string]File{}, false
 	s.tell()
 	s.mu.Unlock()
 	if !had {
@@ -236,8 +243,8 @@ func (s *session) lose(node string) {
 	s.t.begin(func() { s.t.o.Lost(s.id, node) })
 }
 
-// Owner returns the node that owns a session, "" if none does. Nothing is known while the cluster does
-// not answer.
+// Owner returns the node that owns a session, or has deleted it as another one's, "" if none does. Nothing is
+// known while the cluster does not answer.
 func (t *Tapes) Owner(ctx context.Context, id string) (node string, known bool) {
 	if !t.now().valid(time.Now()) {
 		return "", false
@@ -246,7 +253,7 @@ func (t *Tapes) Owner(ctx context.Context, id string) (node string, known bool) 
 	if err != nil {
 		return "", false
 	}
-	if last == nil || n.Op == opGone {
+	if last == nil || n.Op == opGone && n.Node == t.o.Node {
 		return "", true
 	}
 	return n.Node, true
