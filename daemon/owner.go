@@ -74,24 +74,31 @@ func (o *owner) renewed(ctx context.Context) {
 		return
 	}
 	k := o.kernel
+	var errs []error
 	err := k.Sessions.Owned(ctx, func(id, workspace string) error {
 		switch node, known := o.tapes.Owner(ctx, id); {
 		case !known:
 			return tapes.ErrUnavailable
 		case node == "":
-			return o.tapes.Hold(ctx, id, workspace)
+			err := o.tapes.Hold(ctx, id, workspace)
+			if errors.Is(err, tapes.ErrUnavailable) {
+				return err
+			}
+			if err != nil { // one of them does not hold up the others
+				errs = append(errs, fmt.Errorf("session %s: %w", id, err))
+			}
 		case node != o.tapes.Node():
 			o.lost(id, node)
 		}
 		return nil
 	})
 	if err == nil {
-		err = o.comeBack(ctx)
+		errs = append(errs, o.comeBack(ctx))
 	}
 	if err == nil && k.Loop != nil {
-		err = k.Loop.Resume(ctx)
+		errs = append(errs, k.Loop.Resume(ctx))
 	}
-	if err != nil && ctx.Err() == nil {
+	if err := errors.Join(append(errs, err)...); err != nil && ctx.Err() == nil {
 		o.log.Warn().Err(err).Msg("not every session could be compared with the cluster's copy")
 	}
 }
