@@ -36,7 +36,7 @@ func TestWrittenWhileCompared(t *testing.T) {
 	south.kept("sess_a", late)
 }
 
-// What was written to a session whose claim has failed since is not acknowledged before it is claimed again.
+// A node acknowledges nothing of a session whose claim has failed before it has claimed it again.
 func TestWrittenWhileNotClaimed(t *testing.T) {
 	south := start(t, serve(t), "south")
 	var f tapes.File
