@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -21,6 +23,8 @@ type owner struct {
 	log    zerolog.Logger
 	ready  chan struct{} // closed once there is a kernel
 	kernel *kernel.Kernel
+
+	comparing sync.Mutex // held while sessions are compared with the cluster's copies
 }
 
 // openOwner begins to say that this node runs.
@@ -73,6 +77,33 @@ func (o *owner) renewed(ctx context.Context) {
 	case <-ctx.Done():
 		return
 	}
+	o.comparing.Lock() // the lease may change again meanwhile
+	defer o.comparing.Unlock()
+	told := ""
+	for {
+		err := o.compare(ctx)
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		if now := err.Error(); now != told {
+			told = now
+			o.log.Warn().Err(err).Msg("not every session could be compared with the cluster's copy")
+		}
+		if !errors.Is(err, tapes.ErrUnavailable) {
+			return
+		}
+		select { // the rest of them later
+		case <-time.After(compareAgain):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// compareAgain is when sessions are compared again that could not be.
+const compareAgain = 2 * time.Second
+
+// compare does what [owner.renewed] says once. The error wraps [tapes.ErrUnavailable] if the cluster has not answered.
+func (o *owner) compare(ctx context.Context) error {
 	k := o.kernel
 	var errs []error
 	err := k.Sessions.Owned(ctx, func(id, workspace string) error {
@@ -93,21 +124,22 @@ func (o *owner) renewed(ctx context.Context) {
 		return nil
 	})
 	if err == nil {
-		errs = append(errs, o.comeBack(ctx))
+		err = o.comeBack(ctx)
 	}
-	if err == nil && k.Loop != nil {
+	if errors.Is(err, tapes.ErrUnavailable) {
+		return err // and nothing goes on yet
+	}
+	if k.Loop != nil {
 		errs = append(errs, k.Loop.Resume(ctx))
 	}
-	if err := errors.Join(append(errs, err)...); err != nil && ctx.Err() == nil {
-		o.log.Warn().Err(err).Msg("not every session could be compared with the cluster's copy")
-	}
+	return errors.Join(append(errs, err)...)
 }
 
 // comeBack fetches the sessions of this node that it has lost.
 func (o *owner) comeBack(ctx context.Context) error {
 	rows, err := o.tapes.Rows(ctx, []string{o.tapes.Node()})
 	if err != nil {
-		return err
+		return fmt.Errorf("%w (%w)", tapes.ErrUnavailable, err)
 	}
 	var errs []error
 	for _, r := range rows {

@@ -31,14 +31,42 @@ func workable(workspace string) error {
 	return nil
 }
 
+// adopts waits until nobody else takes a session over, and has others wait until done is called.
+func (m *Manager) adopts(ctx context.Context, id string) (done func(), err error) {
+	for {
+		m.mu.Lock()
+		other := m.adopting[id]
+		if other == nil {
+			mine := make(chan struct{})
+			m.adopting[id] = mine
+			m.mu.Unlock()
+			return func() {
+				m.mu.Lock()
+				defer m.mu.Unlock()
+				delete(m.adopting, id)
+				close(mine)
+			}, nil
+		}
+		m.mu.Unlock()
+		select {
+		case <-other:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
 // Adopt takes a session over whose node is dead, if this node has its folder, and repairs it as after a
 // crash. A session that this node has is left as it is.
 func (m *Manager) Adopt(ctx context.Context, id string) (*Session, error) {
 	if m.cfg.Owner == nil || event.CheckSession(id) != nil || root(id) != id || id == event.KernelSession {
 		return nil, notFound(id)
 	}
-	m.adopting.Lock()
-	defer m.adopting.Unlock()
+	done, err := m.adopts(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	if s, err := m.Find(id, ""); !errors.Is(err, ErrNotFound) {
 		return s, err
 	}

@@ -108,8 +108,8 @@ type Manager struct {
 	closed   bool
 	named    atomic.Bool // the name of queuedDir has reached the disk
 	conns    sync.WaitGroup
-	adopting sync.Mutex // held while a session is taken over …
-	giving   sync.Mutex // … or given up
+	adopting map[string]chan struct{} // sessions that are being taken over, each until its channel is closed; mu is held
+	giving   sync.Mutex               // held while a session is given up
 }
 
 // OpenManager prepares the data directory. Bind must be called before sessions
@@ -126,7 +126,7 @@ func OpenManager(cfg Config) (*Manager, error) {
 		return nil, fmt.Errorf("sessions: %w", err)
 	}
 	cfg.Workspace = ws
-	return &Manager{cfg: cfg, sessions: map[string]*Session{}, resting: map[string]weak.Pointer[Session]{}, index: newIndex(cfg.FS, cfg.Log)}, nil
+	return &Manager{cfg: cfg, sessions: map[string]*Session{}, resting: map[string]weak.Pointer[Session]{}, adopting: map[string]chan struct{}{}, index: newIndex(cfg.FS, cfg.Log)}, nil
 }
 
 // Bind sets the bus on which the manager announces changes of sessions.
