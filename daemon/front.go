@@ -88,6 +88,9 @@ func openFront(ctx context.Context, b *bridge, in *entrance, named []string, wit
 	cfg := in.web
 	cfg.Page, cfg.Tokens, cfg.Attempts = page, tokens, attempts
 	cfg.SlowPath = !at.settings.Bool("http.fast_path")
+	if n := st.cluster(); n != nil {
+		cfg.Age = func() time.Duration { return n.log.State().Behind }
+	}
 	f.answer(ctx, &cfg)
 	f.web = gateway.New(in.listeners, cfg)
 	for _, err := range unreadable(at.settings, in.addrs) {

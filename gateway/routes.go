@@ -1,9 +1,11 @@
 package gateway
 
 import (
+	"math"
 	"net/http"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/yaya-ai/yaya/auth"
@@ -67,7 +69,28 @@ func (s *Server) routes() http.Handler {
 
 // always wraps the handler with what is done for every request.
 func (s *Server) always(next http.Handler) http.Handler {
-	return s.logged(s.moved(unsniffed(s.recovered(s.timed(next)))))
+	return s.logged(s.moved(unsniffed(s.dated(s.recovered(s.timed(next))))))
+}
+
+// staleHeader has how old an answer may be, in seconds, while this node does not hear of other nodes' changes.
+const staleHeader = "Yaya-Stale"
+
+// youngest is the age from which on answers say it: nodes look for changes once a second.
+const youngest = 2 * time.Second
+
+// dated has answers say how old they may be.
+func (s *Server) dated(next http.Handler) http.Handler {
+	if s.cfg.Age == nil {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if age := s.cfg.Age(); age == math.MaxInt64 { // since this process runs, it has heard of nobody
+			w.Header().Set(staleHeader, "unknown")
+		} else if age >= youngest {
+			w.Header().Set(staleHeader, strconv.Itoa(int(age.Seconds())))
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // logged logs each request at its end, at level debug. It does not know the status: a writer

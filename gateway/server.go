@@ -80,6 +80,9 @@ type Config struct {
 	Sessions *session.Manager
 	// Status is shown to the local owner on GET /status, as JSON.
 	Status func() any
+	// Age returns for how long other nodes of a cluster may have made changes that this one does not know
+	// of; nil if it is alone.
+	Age func() time.Duration
 	// Ready tries what yaya needs. It is ready unless a check failed.
 	Ready        func(context.Context) []Check
 	DrainTimeout time.Duration // default 5 s

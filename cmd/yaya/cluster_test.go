@@ -320,6 +320,10 @@ func TestClusterWithoutQuorum(t *testing.T) {
 		c := north.cluster()
 		return !c.Since.IsZero() && c.Behind != nil && *c.Behind > 0
 	})
+	eventually.True(t, "what a node answers says how old it may be", func() bool {
+		_, _, h := north.raw("GET", "/api/devices", "")
+		return h.Get("Yaya-Stale") != ""
+	})
 	if out, err := north.run("device", "invite"); err == nil || !strings.Contains(out, "cannot be written") {
 		t.Errorf("a code was made without a quorum: %v\n%s", err, out)
 	}

@@ -115,3 +115,36 @@ func (m *machine) has(session string) (bool, error) {
 	}
 	return err == nil, err
 }
+
+// passing measures what a call of a tool takes on the node that has the client's session, and through another one:
+// passing [-yaya FILE] [-calls N].
+func passing(args []string) error {
+	flags := flag.NewFlagSet("passing", flag.ContinueOnError)
+	yaya, calls := flags.String("yaya", "bin/yaya", "the binary to run"), flags.Int("calls", 2000, "calls on each way, in turn")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	return withCluster(*yaya, func(ctx context.Context, r *round) error {
+		here := newCaller(r.m[0], r.token)
+		if err := here.call(ctx, "first"); err != nil { // which begins the session
+			return err
+		}
+		there := &caller{m: r.m[1], token: r.token, session: here.session}
+		var took [2][]time.Duration
+		for n := range 2 * *calls {
+			c := []*caller{here, there}[n%2]
+			begun := time.Now()
+			if err := c.call(ctx, fmt.Sprint("call-", n)); err != nil {
+				return err
+			}
+			took[n%2] = append(took[n%2], time.Since(begun))
+		}
+		for i := range took {
+			slices.Sort(took[i])
+		}
+		a, b := took[0][len(took[0])/2], took[1][len(took[1])/2]
+		fmt.Printf("a call on its node takes %v (median of %d), through another node %v: %.2f times as long\n",
+			a.Round(time.Microsecond), *calls, b.Round(time.Microsecond), b.Seconds()/a.Seconds())
+		return nil
+	})
+}

@@ -52,8 +52,8 @@ func main() {
 	exit(bench(ctx, o))
 }
 
-// parts are the programs of a machine beside yaya, the overlay that the Makefile builds with, and two measures.
-var parts = map[string]func(args []string) error{"nats": serveNATS, "gate": serveGate, "tool": serveTool, "overlay": writeOverlay, "fanout": fanOut, "failover": failOver}
+// parts are the programs of a machine beside yaya, the overlay that the Makefile builds with, and three measures.
+var parts = map[string]func(args []string) error{"nats": serveNATS, "gate": serveGate, "tool": serveTool, "overlay": writeOverlay, "fanout": fanOut, "failover": failOver, "passing": passing}
 
 func exit(err error) {
 	if err != nil {

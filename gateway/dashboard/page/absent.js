@@ -17,12 +17,10 @@ export function Absent({ id, title }) {
     ${!known && html`<p class="muted" role="status">Loading …</p>`}
     ${known &&
     node &&
-    html`
-      <p class="notice" role="status">
-        This session is on the node <b><${Name} text=${node} max=${63} /></b>
-        , which has not shown it. The page tries again.
-      </p>
-    `}
+    html`<p class="notice" role="status">
+      This session is on the node <b><${Name} text=${node} max=${63} /></b>
+      , which has not shown it. The page tries again.
+    </p>`}
     ${known && !node && html`<p class="problem" role="alert">Session not found.</p>`}
     ${known &&
     !node &&
