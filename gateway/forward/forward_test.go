@@ -242,6 +242,11 @@ func TestUnreachable(t *testing.T) {
 	if resp, got := r.get("/west/x"); resp.StatusCode != http.StatusNotFound || !strings.Contains(got, "west, which is not running") {
 		t.Errorf("a node that is not there: %d %s, want 404", resp.StatusCode, got)
 	}
+	w := httptest.NewRecorder()
+	r.north.To("west").ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/sessions/s", nil))
+	if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" || !strings.Contains(w.Body.String(), `"code":"node_unavailable"`) {
+		t.Errorf("a session of a node that is not there: %d %s, want 503 in the form of its API", w.Code, w.Body)
+	}
 	first := r.dialled.Swap(0)
 	if resp, _ := r.get("/west/x"); resp.StatusCode != http.StatusNotFound || r.dialled.Load() != 1 || first < 2 {
 		t.Errorf("the same node again: %d after %d attempts, want 404 after one; the first time there were %d", resp.StatusCode, r.dialled.Load(), first)
