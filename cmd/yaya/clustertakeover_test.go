@@ -113,7 +113,10 @@ func TestClusterTakesOver(t *testing.T) {
 	}
 	defer func() { _ = north.p.Process.Signal(syscall.SIGCONT) }() // of a process that may have ended
 	eventually.True(t, "west has it", func() bool {
-		status, _ := west.v1("GET", "/sessions/"+id, "")
+		status, got := west.v1("GET", "/sessions/"+id, "")
+		if status != http.StatusOK && status != http.StatusServiceUnavailable {
+			t.Fatalf("the session of a node that stands still: %d %v", status, got)
+		}
 		return status == http.StatusOK
 	})
 	west.tells(id, "four")

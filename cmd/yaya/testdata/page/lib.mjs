@@ -39,7 +39,7 @@ export const watch = (page, name = 'page', allow = /$^/) => {
 
 // open opens the page in a browser profile of its own.
 export const open = async ({ at = '', options = {}, name, allow } = {}) => {
-  const context = await (await launch()).newContext({ ignoreHTTPSErrors: true, locale: 'en-US', ...options });
+  const context = await (await launch()).newContext({ ignoreHTTPSErrors: true, locale: 'en-US', reducedMotion: 'reduce', ...options }); // nothing is looked at in between
   const page = watch(await context.newPage(), name, allow);
   await page.goto(env.base + '/' + at);
   return page;
