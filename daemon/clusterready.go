@@ -45,7 +45,7 @@ func (c *cluster) takers(r *http.Request) http.Handler {
 	if !c.nodes.Drained() || forward.Passed(r.Context()) {
 		return nil
 	}
-	return c.forward.Find(r.Context(), nodeTakes)
+	return c.forward.Find(r.Context(), nodeTakes, nil)
 }
 
 // nobodyBetter reports whether no change can be made on any of most nodes: then clients are no better

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 
 	"github.com/yaya-ai/yaya/kernel/approval"
+	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
@@ -60,7 +60,7 @@ func (c *commands) of(session string) string {
 	if c.n.Load() == 0 {
 		return ""
 	}
-	root, _, _ := strings.Cut(session, "::agent::")
+	root := event.Root(session)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.held[root]

@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
-	"path"
 
-	"github.com/yaya-ai/yaya/control/nodes"
 	"github.com/yaya-ai/yaya/kernel/session"
 )
 
@@ -19,7 +17,7 @@ type readOnly struct{}
 
 // ownerAlone returns the owner of the sessions in a data directory for a process that does not serve.
 func ownerAlone(data *os.Root) session.Owner {
-	if _, err := data.Lstat(path.Join("keys", nodes.File)); err != nil { // it is alone
+	if node, err := nodeIn(data); node == nil && err == nil { // it is alone
 		return nil
 	}
 	return readOnly{}

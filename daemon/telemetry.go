@@ -188,7 +188,7 @@ func (w *watched) toolEnded(id, failure string, at time.Time) {
 
 // parentSession returns the session whose agent works in a sub-agent's session, "" for others.
 func parentSession(session string) string {
-	if i := strings.LastIndex(session, "::agent::"); i >= 0 {
+	if i := strings.LastIndex(session, event.AgentSeparator); i >= 0 {
 		return session[:i]
 	}
 	return ""

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/yaya-ai/yaya/internal/hookconf"
+	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
@@ -173,7 +174,7 @@ func (h *Hooks) Admit(ctx context.Context, session, prompt string) (string, erro
 		return "", fmt.Errorf("%w: the hooks cannot be read: %w", ErrDenied, s.Err)
 	}
 	var out []string
-	if !strings.Contains(session, "::agent::") { // a sub-agent is part of its parent's session
+	if event.Root(session) == session { // a sub-agent is part of its parent's session
 		if at := h.begun(ctx, s, session); at != "" {
 			out = append(out, at)
 		}

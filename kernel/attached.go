@@ -73,7 +73,7 @@ func (k *Kernel) attachment(session, ref string, limit int64) (data []byte, whol
 	if !attachmentRef().MatchString(ref) {
 		return nil, false, fmt.Errorf("%q is not an attachment", ref)
 	}
-	root, _, _ := strings.Cut(session, "::agent::")
+	root := event.Root(session)
 	f, err := k.sessions.Open(path.Join(event.Folder(root), ref))
 	if err != nil {
 		return nil, false, err

@@ -158,7 +158,7 @@ func (k *Kernel) decide() (err error) {
 		Bus: k.Bus, Ledger: ledger{k.Sessions}, Secrets: k.cfg.Secrets, Log: k.cfg.Log,
 		Audience: k.audience, Asker: k.cfg.Asker, Audit: k.cfg.Audit,
 		Timeout: func(id string) time.Duration {
-			root, _, _ := strings.Cut(id, "::agent::")
+			root := event.Root(id)
 			return cmp.Or(k.later.approvalTimeout(root), k.Settings.Duration("approval.timeout"))
 		},
 	})
@@ -179,7 +179,7 @@ func (k *Kernel) audience(id string) bool {
 	if k.Bus.Wanted(event.ApprovalRequested.Name()) || k.later.answers() {
 		return true
 	}
-	root, _, _ := strings.Cut(id, "::agent::")
+	root := event.Root(id)
 	for _, s := range []string{id, root} {
 		if s, ok := k.Sessions.Get(s); ok && s.Answerable() {
 			return true
@@ -204,7 +204,7 @@ func (k *Kernel) rules(s *config.Store) ([]approval.Rule, error) {
 // sub-agent those above it too.
 func (k *Kernel) agent(session string) tool.Caller {
 	c := tool.Caller{Principal: tool.AgentPrefix + k.Loop.StrategyOf(session)}
-	for i := strings.LastIndex(session, "::agent::"); i >= 0; i = strings.LastIndex(session, "::agent::") {
+	for i := strings.LastIndex(session, event.AgentSeparator); i >= 0; i = strings.LastIndex(session, event.AgentSeparator) {
 		session = session[:i]
 		c.Behind = append(c.Behind, tool.AgentPrefix+k.Loop.StrategyOf(session))
 	}

@@ -5,32 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/yaya-ai/yaya/gateway/client"
 	"github.com/yaya-ai/yaya/internal/eventually"
 )
-
-// newOwnCluster returns running nodes that keep their log themselves, with a device that the first one
-// had alone.
-func newOwnCluster(t *testing.T, names ...string) (all []*member, phone client.Credentials) {
-	t.Helper()
-	for i, name := range names {
-		b, route := newBox(t), freeAddr(t)
-		if i == 0 {
-			p := b.serve()
-			var err error
-			if phone, err = b.enrolls("phone", b.invite("default", "tools:call")); err != nil {
-				t.Fatal(err)
-			}
-			end(t, p)
-			b.must("cluster", "init", "--listen", route, "--name", name)
-		} else {
-			b.must("cluster", "join", all[0].invites(), "--name", name, "--listen", route)
-		}
-		all = append(all, &member{b, b.serve()})
-		all[0].keptBy(i + 1)
-	}
-	return all, phone
-}
 
 // addressOf is where a node says that another one is reached.
 func (m *member) addressOf(node string) string {

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"encoding/json"
-	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -23,18 +21,8 @@ func TestClusterAnswersAnywhere(t *testing.T) {
 	n := newNATS(t)
 	all, phone := newCluster(t, n)
 	north, south, west := all[0], all[1], all[2]
-	ws := filepath.Join(south.dir, "ws")
-	if err := os.Mkdir(ws, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(ws, "a.txt"), []byte("one\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	patch, err := json.Marshal("--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-one\n+two\n")
-	if err != nil {
-		t.Fatal(err)
-	}
-	south.set("plugin.llm_echo.script", fmt.Sprintf(`{"steps":[{"tool_calls":[{"name":"apply_patch","args":{"patch":%s}}]},{"text":"done"}]}`, patch))
+	ws := south.workspace()
+	south.patches(map[string]string{"change": numbered})
 	id := south.turn(ws, "change it")
 	_, last := south.ask(id, "")
 
@@ -69,7 +57,7 @@ func TestClusterAnswersAnywhere(t *testing.T) {
 	if out, _ := south.outputs(id, last); !strings.Contains(out, "a.txt") {
 		t.Errorf("the call on south has the result %s", out)
 	}
-	if got, err := os.ReadFile(filepath.Join(ws, "a.txt")); err != nil || string(got) != "two\n" {
+	if got, err := os.ReadFile(filepath.Join(ws, "a.txt")); err != nil || string(got) != "1\ntwo\n" {
 		t.Errorf("the file is %q, %v, want it changed", got, err)
 	}
 	for i, b := range all {

@@ -81,6 +81,9 @@ func TestClusterTakesForks(t *testing.T) {
 	}
 	south.tells(child, "two")
 	south.tells(id, "three")
+	for _, s := range []string{id, child} {
+		south.keeps(s)
+	}
 	want := strings.Join(south.says(child), "|")
 	south.kill()
 	eventually.True(t, "north takes the fork over", func() bool {

@@ -72,18 +72,8 @@ func TestClusterTopics(t *testing.T) {
 	n := newNATS(t)
 	all, _ := newCluster(t, n)
 	north, south, west := all[0], all[1], all[2]
-	ws := filepath.Join(south.dir, "ws")
-	if err := os.Mkdir(ws, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(ws, "a.txt"), []byte("one\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	patch, err := json.Marshal("--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-one\n+two\n")
-	if err != nil {
-		t.Fatal(err)
-	}
-	south.set("plugin.llm_echo.script", fmt.Sprintf(`{"scenarios":[{"match":"change","steps":[{"tool_calls":[{"name":"apply_patch","args":{"patch":%s}}]},{"text":"done"}]}]}`, patch))
+	ws := south.workspace()
+	south.patches(map[string]string{"change": numbered})
 	id := south.turn(ws, "begin")
 	code := south.invite("default", "approvals:answer", "agents:kill")
 	north.knows(south.box)
@@ -118,7 +108,7 @@ func TestClusterTopics(t *testing.T) {
 	}
 	w.until(t, "turn.completed", 2)
 	w.until(t, "stream_end", 1)
-	if got, err := os.ReadFile(filepath.Join(ws, "a.txt")); err != nil || string(got) != "two\n" {
+	if got, err := os.ReadFile(filepath.Join(ws, "a.txt")); err != nil || string(got) != "1\ntwo\n" {
 		t.Errorf("the file is %q, %v, want it changed", got, err)
 	}
 	w.mu.Lock()

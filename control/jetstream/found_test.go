@@ -14,6 +14,7 @@ import (
 	"github.com/yaya-ai/yaya/control/jetstream"
 	"github.com/yaya-ai/yaya/control/local"
 	"github.com/yaya-ai/yaya/internal/eventually"
+	"github.com/yaya-ai/yaya/internal/natstest"
 )
 
 // written returns a replica with that many entries, whose targets begin with a name.
@@ -102,9 +103,9 @@ func (l *later) InProcessConn() (net.Conn, error) {
 // CL-02, W-67: a node starts while no server can be reached, with what it has, and says that it
 // changes nothing. It goes on with the stream when there is one.
 func TestStartsWithoutServers(t *testing.T) {
-	s := serverAlone(t)
+	s := natstest.Start(t)
 	dir := t.TempDir()
-	setUp := connected(t, s)
+	setUp := natstest.Connect(t, s)
 	first := replica(t, dir)
 	o := jetstream.Options{Node: "a", Copy: first}
 	l := open(t, setUp, o)

@@ -4,9 +4,7 @@ import (
 	"errors"
 	"os"
 	"testing"
-	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/rs/zerolog"
 
@@ -15,6 +13,7 @@ import (
 	"github.com/yaya-ai/yaya/control/jetstream"
 	"github.com/yaya-ai/yaya/control/local"
 	"github.com/yaya-ai/yaya/internal/journal"
+	"github.com/yaya-ai/yaya/internal/natstest"
 )
 
 func isUnavailable(err error) bool {
@@ -24,34 +23,7 @@ func isUnavailable(err error) bool {
 // alone returns a connection to a server that is its own majority.
 func alone(t testing.TB) *nats.Conn {
 	t.Helper()
-	return connected(t, serverAlone(t))
-}
-
-func serverAlone(t testing.TB) *server.Server {
-	t.Helper()
-	s, err := server.NewServer(&server.Options{ServerName: "alone", DontListen: true, JetStream: true, StoreDir: t.TempDir(), SyncAlways: true, NoSigs: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Start()
-	t.Cleanup(func() {
-		s.Shutdown()
-		s.WaitForShutdown()
-	})
-	if !s.ReadyForConnections(10 * time.Second) {
-		t.Fatal("the server is not ready")
-	}
-	return s
-}
-
-func connected(t testing.TB, s *server.Server) *nats.Conn {
-	t.Helper()
-	conn, err := nats.Connect("", nats.InProcessServer(s))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(conn.Close)
-	return conn
+	return natstest.Connect(t, natstest.Start(t))
 }
 
 // replica opens the copy of a node in a folder. It is closed with the test.

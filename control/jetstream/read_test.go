@@ -11,6 +11,7 @@ import (
 
 	"github.com/yaya-ai/yaya/control"
 	"github.com/yaya-ai/yaya/control/jetstream"
+	"github.com/yaya-ai/yaya/internal/natstest"
 )
 
 // straying is a connection whose first read of the stream goes to somebody who does not answer, as
@@ -47,8 +48,8 @@ func (s *strayingTo) InProcessConn() (net.Conn, error) {
 // CL-09: a read that reaches a server which stands still is asked again, and another one answers. The
 // first read of a node compares its copy with the stream: without an answer it would take no changes.
 func TestReadsAskAgain(t *testing.T) {
-	s := serverAlone(t)
-	conn := connected(t, s)
+	s := natstest.Start(t)
+	conn := natstest.Connect(t, s)
 	first := written(t, t.TempDir(), "first", 30)
 	if err := jetstream.Found(t.Context(), conn, jetstream.Options{Node: "a", Copy: first}, first); err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/yaya-ai/yaya/control/tapes"
 	"github.com/yaya-ai/yaya/internal/eventually"
+	"github.com/yaya-ai/yaya/internal/natstest"
 )
 
 // onList has f called each time after a node has listed the files of a session.
@@ -22,7 +23,7 @@ func (n *node) onList(f func() error) {
 // A session that is claimed is not its node's before its files are compared with the stream; what is written
 // meanwhile is copied.
 func TestWrittenWhileCompared(t *testing.T) {
-	south := start(t, serve(t), "south")
+	south := start(t, natstest.Start(t), "south")
 	var late tapes.File
 	south.onList(func() error {
 		if all := south.Held(); len(all) != 0 {
@@ -38,7 +39,7 @@ func TestWrittenWhileCompared(t *testing.T) {
 
 // A node acknowledges nothing of a session whose claim has failed before it has claimed it again.
 func TestWrittenWhileNotClaimed(t *testing.T) {
-	south := start(t, serve(t), "south")
+	south := start(t, natstest.Start(t), "south")
 	var f tapes.File
 	broken := errors.New("the disk fails")
 	south.onList(func() error {
@@ -76,7 +77,7 @@ func (n *node) purge(stream, subjects string) {
 
 // A node whose sessions somebody has removed from the stream copies them again: nobody else has them.
 func TestPurgedSessions(t *testing.T) {
-	s := serve(t)
+	s := natstest.Start(t)
 	south, north := start(t, s, "south"), start(t, s, "north")
 	south.holds("sess_a")
 	south.kept("sess_a", south.write("sess_a", "tapes/a.jsonl", "gen1", "gen1 one\n"))
@@ -107,7 +108,7 @@ func TestPurgedSessions(t *testing.T) {
 
 // A node that runs is not dead because somebody has removed its lease from the stream.
 func TestPurgedLease(t *testing.T) {
-	s := serve(t)
+	s := natstest.Start(t)
 	south, north := start(t, s, "south"), start(t, s, "north")
 	south.holds("sess_a")
 	north.purge("yaya_state", "yaya_state.lease.south")
@@ -120,7 +121,7 @@ func TestPurgedLease(t *testing.T) {
 // CL-04: a session that another node has taken over and deleted does not come back with the node that had it,
 // whether that one was dead or stood still. Its id can be used again.
 func TestDeletedElsewhere(t *testing.T) {
-	s := serve(t)
+	s := natstest.Start(t)
 	way := &freezer{s: s}
 	south, north := start(t, s, "south", nats.InProcessServer(way)), start(t, s, "north")
 	goes := func(session string) {

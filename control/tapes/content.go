@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 )
 
 // maxFiles bounds the files of a session.
@@ -165,7 +164,7 @@ func (t *Tapes) begins(name, with string) (is bool, err error) {
 // listed returns the files of a content.
 func (c content) listed() map[string]File {
 	out := make(map[string]File, len(c.files))
-	for name, f := range maps.All(c.files) {
+	for name, f := range c.files {
 		out[name] = f.File
 	}
 	return out

@@ -19,6 +19,7 @@ import (
 
 	"github.com/yaya-ai/yaya/control/tapes"
 	"github.com/yaya-ai/yaya/internal/eventually"
+	"github.com/yaya-ai/yaya/internal/natstest"
 )
 
 // freezer is a way to a server that can be held up in both directions, like a machine that stands still.
@@ -53,7 +54,7 @@ func (c frozen) Read(p []byte) (int, error) {
 // CL-04: a node that stands still longer than its lease is refused when it goes on: what it writes then
 // reaches nobody, and it knows.
 func TestFence(t *testing.T) {
-	s := serve(t)
+	s := natstest.Start(t)
 	way := &freezer{s: s}
 	south := start(t, s, "south", nats.InProcessServer(way))
 	north := start(t, s, "north")
@@ -101,7 +102,7 @@ func TestFence(t *testing.T) {
 
 // A session that several nodes begin in the same moment has one owner.
 func TestOneOwner(t *testing.T) {
-	s := serve(t)
+	s := natstest.Start(t)
 	var all []*node
 	for i := range 4 {
 		all = append(all, start(t, s, fmt.Sprint("n", i)))
@@ -129,7 +130,7 @@ func TestOneOwner(t *testing.T) {
 // Other nodes get the files of a session as they are, whatever happens to them, and also those that changed
 // while the node did not run.
 func TestCopiesFollow(t *testing.T) {
-	s := serve(t)
+	s := natstest.Start(t)
 	south, north := start(t, s, "south"), start(t, s, "north")
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -182,7 +183,7 @@ func TestCopiesFollow(t *testing.T) {
 
 // A node that has less of a session than the cluster does not write to it.
 func TestBehind(t *testing.T) {
-	s := serve(t)
+	s := natstest.Start(t)
 	south := start(t, s, "south")
 	south.holds("sess_a")
 	south.write("sess_a", "tapes/a.jsonl", "gen1", "gen1 one\n")
@@ -203,7 +204,7 @@ func TestBehind(t *testing.T) {
 
 // Nodes list what others have said of their sessions, as long as these exist.
 func TestRows(t *testing.T) {
-	s := serve(t)
+	s := natstest.Start(t)
 	south, north := start(t, s, "south"), start(t, s, "north")
 	south.holds("sess_a")
 	south.holds("sess_b")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"path"
 	"sync"
 	"time"
@@ -70,7 +69,8 @@ func (s *session) note(op, run string) note {
 
 // Hold returns nil while this node may act for a session: it claims one that no node has, and waits
 // while the node has no lease ([ErrUnavailable] after 12 s). The error is an [*ElsewhereError] for a
-// session that another node owns, and wraps [ErrBehind] if the cluster has more of it. workspace is the folder that the session works in.
+// session that another node owns, and wraps [ErrBehind] if the cluster has more of it. workspace is the
+// folder that the session works in.
 func (t *Tapes) Hold(ctx context.Context, id, workspace string) error {
 	me, err := t.alive(ctx)
 	if err != nil {
@@ -329,22 +329,6 @@ func (t *Tapes) Fetch(ctx context.Context, id string) (dir string, err error) {
 	}
 	dir, _, err = t.arrive(ctx, subject(id), last.seq, token(id))
 	return dir, err
-}
-
-// Held returns the sessions that this node owns.
-func (t *Tapes) Held() []string {
-	t.mu.Lock()
-	all := maps.Clone(t.sessions)
-	t.mu.Unlock()
-	var out []string
-	for id, s := range all {
-		s.mu.Lock()
-		if s.ready {
-			out = append(out, id)
-		}
-		s.mu.Unlock()
-	}
-	return out
 }
 
 // Gone has the cluster forget a session that was deleted.

@@ -9,12 +9,13 @@ import (
 	"testing"
 
 	"github.com/yaya-ai/yaya/control/tapes"
+	"github.com/yaya-ai/yaya/internal/natstest"
 )
 
 // While all files of a session follow again, what is in the stream of them does not count before the last one is
 // there: nothing of it is acknowledged.
 func TestRewriteCountsAsAWhole(t *testing.T) {
-	s := serve(t)
+	s := natstest.Start(t)
 	south, north := start(t, s, "south"), start(t, s, "north")
 	south.holds("sess_a")
 	south.kept("sess_a", south.write("sess_a", "tapes/a.jsonl", "gen1", "gen1 one\n"))

@@ -3,7 +3,6 @@ package tapes
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -96,9 +95,5 @@ func (s *session) forgetRow(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	err = st.Purge(ctx, js.WithPurgeSubject(rowsOf+token(s.id)))
-	if errors.Is(err, context.Canceled) {
-		return nil
-	}
-	return err
+	return st.Purge(ctx, js.WithPurgeSubject(rowsOf+token(s.id)))
 }

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/net/nettest"
 
 	"github.com/yaya-ai/yaya/internal/eventually"
+	"github.com/yaya-ai/yaya/internal/natstest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -38,16 +39,7 @@ type end struct {
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	s, err := server.NewServer(&server.Options{ServerName: "alone", DontListen: true, NoSigs: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Start()
-	t.Cleanup(func() {
-		s.Shutdown()
-		s.WaitForShutdown()
-	})
-	r := &rig{t: t, server: s}
+	r := &rig{t: t, server: natstest.Start(t)}
 	r.north, r.conn = r.open("north")
 	r.south, _ = r.open("south")
 	return r

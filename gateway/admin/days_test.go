@@ -21,7 +21,9 @@ import (
 // otherNodes answer what nodes ask each other, by name; those without an API do not.
 type otherNodes map[string]*admin.API
 
-func (otherNodes) Find(context.Context, string) http.Handler { return nil }
+func (otherNodes) Find(context.Context, string, func(http.ResponseWriter, *http.Request, string)) http.Handler {
+	return nil
+}
 
 func (o otherNodes) Ask(ctx context.Context, path string, read func(string, io.Reader) error) (missing []string) {
 	for node, a := range o {

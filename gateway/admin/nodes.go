@@ -58,7 +58,7 @@ func (a *API) Routes() []api.Route {
 	}
 	for i := range all {
 		if all[i].Pattern == "POST /api/approvals/{id}" {
-			all[i].Handler = api.Anywhere(a.cfg.Others, a.askedElsewhere, all[i].Handler)
+			all[i].Handler = a.Anywhere(a.cfg.Others, a.askedElsewhere, all[i].Handler)
 		}
 	}
 	return all

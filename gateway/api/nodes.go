@@ -6,13 +6,15 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"time"
 )
 
 // Nodes are the other nodes of a cluster.
 type Nodes interface {
 	// Find returns what serves the requests for something that another node has at a path, nil if no
-	// node that answers has it.
-	Find(ctx context.Context, path string) http.Handler
+	// node that answers has it. failed answers a request that does not reach that node; nil leaves it
+	// a line of text.
+	Find(ctx context.Context, path string, failed func(w http.ResponseWriter, r *http.Request, node string)) http.Handler
 	// Ask asks all of them at once for what is at a path, and has read read each answer, one at a
 	// time. It returns those that have not answered.
 	Ask(ctx context.Context, path string, read func(node string, answer io.Reader) error) (missing []string)
@@ -36,10 +38,14 @@ func AskNodes[T any](ctx context.Context, n Nodes, path string, take func(node s
 
 // Anywhere serves requests on the node that has what they are about. elsewhere returns the path at
 // which nodes ask each other for it, "" if this node has it; what nobody has, this node refuses.
-func Anywhere(n Nodes, elsewhere func(*http.Request) (path string), next http.Handler) http.Handler {
+func (a *API) Anywhere(n Nodes, elsewhere func(*http.Request) (path string), next http.Handler) http.Handler {
+	failed := func(w http.ResponseWriter, r *http.Request, node string) {
+		a.Refuse(w, r, &Failure{Status: http.StatusServiceUnavailable, Code: "node_unavailable", Message: fmt.Sprintf("the node %s cannot be reached now", node), Wait: time.Second})
+	}
+
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if path := elsewhere(r); path != "" {
-			if there := n.Find(r.Context(), path); there != nil {
+			if there := n.Find(r.Context(), path, failed); there != nil {
 				there.ServeHTTP(w, r)
 				return
 			}

@@ -61,13 +61,24 @@ func (f *Forwarder) ask(ctx context.Context, node, path string) (*http.Response,
 	return resp, nil
 }
 
+// failedKey is the key of what answers for a node that a request does not reach.
+type failedKey struct{}
+
 // Find returns what serves the requests for something that another node has at a path, nil if none
-// that answers has it.
-func (f *Forwarder) Find(ctx context.Context, path string) http.Handler {
-	if node := f.Locate(ctx, path); node != "" {
-		return f.To(node)
+// that answers has it. failed answers a request that does not reach that node; nil leaves it a line of
+// text.
+func (f *Forwarder) Find(ctx context.Context, path string, failed func(w http.ResponseWriter, r *http.Request, node string)) http.Handler {
+	node := f.Locate(ctx, path)
+	if node == "" {
+		return nil
 	}
-	return nil
+	next := f.To(node)
+	if next == nil || failed == nil {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), failedKey{}, failed)))
+	})
 }
 
 // Locate returns the first other node that has an answer at a path, "" for none.

@@ -9,7 +9,6 @@ package forward
 import (
 	"context"
 	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"io"
 	stdlog "log"
@@ -17,7 +16,6 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
-	"strings"
 	"sync"
 	"time"
 
@@ -258,8 +256,8 @@ func (f *Forwarder) failed(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	node := nodeOf(r.Context())
 	f.log.Warn().Err(err).Str("node", node).Str("path", r.URL.Path).Msg("a request could not be passed on to its node")
-	if strings.HasPrefix(r.URL.Path, "/v1/") { // of a session of an agent, which goes on with another node
-		agentFailed(w, node)
+	if answer, ok := r.Context().Value(failedKey{}).(func(http.ResponseWriter, *http.Request, string)); ok {
+		answer(w, r, node)
 		return
 	}
 	if errors.Is(err, tunnel.ErrNobody) {
@@ -268,19 +266,4 @@ func (f *Forwarder) failed(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	w.Header().Set("Retry-After", "1")
 	http.Error(w, "the node "+node+" cannot be reached now", http.StatusServiceUnavailable)
-}
-
-// agentFailed answers for a node in the form of the API of agents: its sessions can be taken over.
-func agentFailed(w http.ResponseWriter, node string) {
-	w.Header().Set("Retry-After", "1")
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(http.StatusServiceUnavailable)
-	var body struct {
-		Error struct {
-			Code    string `json:"code"`
-			Message string `json:"message"`
-		} `json:"error"`
-	}
-	body.Error.Code, body.Error.Message = "node_unavailable", "the node "+node+" cannot be reached now"
-	_ = json.NewEncoder(w).Encode(body) // to a client that may have gone
 }

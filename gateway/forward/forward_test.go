@@ -29,6 +29,7 @@ import (
 	"github.com/yaya-ai/yaya/control/tunnel"
 	"github.com/yaya-ai/yaya/gateway/forward"
 	"github.com/yaya-ai/yaya/internal/eventually"
+	"github.com/yaya-ai/yaya/internal/natstest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -110,16 +111,8 @@ func (c *counting) Dial(ctx context.Context, node string) (*tunnel.Conn, error) 
 
 func newRig(t testing.TB) *rig {
 	t.Helper()
-	r := &rig{t: t, as: auth.LocalOwner}
+	r := &rig{t: t, as: auth.LocalOwner, nats: natstest.Start(t)}
 	var err error
-	if r.nats, err = server.NewServer(&server.Options{ServerName: "alone", DontListen: true, NoSigs: true}); err != nil {
-		t.Fatal(err)
-	}
-	r.nats.Start()
-	t.Cleanup(func() {
-		r.nats.Shutdown()
-		r.nats.WaitForShutdown()
-	})
 	if _, r.identity, err = ed25519.GenerateKey(rand.Reader); err != nil {
 		t.Fatal(err)
 	}
@@ -242,11 +235,6 @@ func TestUnreachable(t *testing.T) {
 	if resp, got := r.get("/west/x"); resp.StatusCode != http.StatusNotFound || !strings.Contains(got, "west, which is not running") {
 		t.Errorf("a node that is not there: %d %s, want 404", resp.StatusCode, got)
 	}
-	w := httptest.NewRecorder()
-	r.north.To("west").ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/sessions/s", nil))
-	if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" || !strings.Contains(w.Body.String(), `"code":"node_unavailable"`) {
-		t.Errorf("a session of a node that is not there: %d %s, want 503 in the form of its API", w.Code, w.Body)
-	}
 	first := r.dialled.Swap(0)
 	if resp, _ := r.get("/west/x"); resp.StatusCode != http.StatusNotFound || r.dialled.Load() != 1 || first < 2 {
 		t.Errorf("the same node again: %d after %d attempts, want 404 after one; the first time there were %d", resp.StatusCode, r.dialled.Load(), first)
@@ -330,7 +318,7 @@ func (r *rig) stream(what string, began, ended chan struct{}, end func(leave fun
 func TestAsk(t *testing.T) {
 	r := newRig(t)
 	has := "/thing"
-	r.serve(r.identity, forward.ForNodes(func(w http.ResponseWriter, req *http.Request) {
+	stop := r.serve(r.identity, forward.ForNodes(func(w http.ResponseWriter, req *http.Request) {
 		if req.URL.Path != has {
 			http.NotFound(w, req)
 			return
@@ -351,18 +339,26 @@ func TestAsk(t *testing.T) {
 			t.Errorf("Locate() = %q, want south", node)
 		}
 	}
-	if next := r.north.Find(t.Context(), has); next == nil {
-		t.Error("Find() = nil, want what leads to south")
+	failed := func(w http.ResponseWriter, _ *http.Request, node string) { http.Error(w, node, http.StatusTeapot) }
+	next := r.north.Find(t.Context(), has, failed)
+	if next == nil {
+		t.Fatal("Find() = nil, want what leads to south")
 	}
 	for _, path := range []string{"/else", has} {
 		has = "/moved"
-		if node, next := r.north.Locate(t.Context(), path), r.north.Find(t.Context(), path); node != "" || next != nil {
+		if node, next := r.north.Locate(t.Context(), path), r.north.Find(t.Context(), path, nil); node != "" || next != nil {
 			t.Errorf("Locate(%s) = %q, want nobody", path, node)
 		}
 	}
 	r.as = auth.Principal{Kind: auth.External, ID: "i|s"}
 	if resp, _ := r.get("/south/x"); resp.StatusCode != http.StatusForbidden {
 		t.Errorf("somebody who asks what nodes ask each other gets %d, want 403", resp.StatusCode)
+	}
+	stop()
+	w := httptest.NewRecorder()
+	next.ServeHTTP(w, httptest.NewRequestWithContext(auth.WithPrincipal(t.Context(), auth.LocalOwner), http.MethodGet, "/x", nil))
+	if w.Code != http.StatusTeapot || w.Body.String() != "south\n" {
+		t.Errorf("a request that does not reach the node it was found on: %d %s, want what answers for it", w.Code, w.Body)
 	}
 }
 

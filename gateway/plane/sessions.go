@@ -76,7 +76,7 @@ func (p *Plane) enroll(ctx context.Context, actor, id, skill string, meta map[st
 	if strings.HasPrefix(id, event.BridgePrefix) || id == event.KernelSession {
 		return nil
 	}
-	if parent, _, sub := strings.Cut(id, "::agent::"); sub {
+	if parent := event.Root(id); parent != id {
 		meta = map[string]any{"parent": parent}
 	}
 	p.evict(ctx)

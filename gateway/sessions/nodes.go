@@ -82,7 +82,7 @@ func (s *Service) Routes() []api.Route {
 	}
 	for i := range all {
 		if next := all[i].Handler; strings.Contains(all[i].Pattern, "{session_id}") && next != nil {
-			all[i].Handler = api.Anywhere(s.cfg.Nodes, s.elsewhere, s.orAdopted(next))
+			all[i].Handler = s.Anywhere(s.cfg.Nodes, s.elsewhere, s.orAdopted(next))
 		}
 	}
 	return all

@@ -1,16 +1,22 @@
 package sessions_test
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/yaya-ai/yaya/auth"
 	"github.com/yaya-ai/yaya/gateway/sessions"
+	"github.com/yaya-ai/yaya/internal/eventually"
+	"github.com/yaya-ai/yaya/kernel/bus"
+	"github.com/yaya-ai/yaya/kernel/event"
 )
 
 // nodes are other nodes, each with a service.
@@ -40,7 +46,7 @@ func (n nodes) Ask(ctx context.Context, path string, read func(string, io.Reader
 	return missing
 }
 
-func (n nodes) Find(ctx context.Context, path string) http.Handler {
+func (n nodes) Find(ctx context.Context, path string, _ func(http.ResponseWriter, *http.Request, string)) http.Handler {
 	for node, w := range n {
 		if w != nil && n.ask(ctx, node, path).Code == http.StatusOK {
 			return w.s.API
@@ -105,4 +111,25 @@ func TestSessionsOfNodes(t *testing.T) {
 			t.Errorf("GET %s: %d %s, want %d", path, w.Code, w.Body, want)
 		}
 	}
+}
+
+// A session that has gone to another node is forgotten: when it comes back, its record counts as it came.
+func TestForgottenWhenGone(t *testing.T) {
+	w := newWorld(t, "")
+	id := w.create()
+	w.must("PATCH", "/v1/sessions/"+id, `{"title":"of this node"}`, 200)
+	file := filepath.Join(w.dir, "sessions", id, "session.json")
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, bytes.Replace(raw, []byte("of this node"), []byte("of the other"), 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bus.Publish(w.k.Bus.Kernel(), event.SessionWasDeleted, id, event.SessionDeleted{SessionID: id}); err != nil {
+		t.Fatal(err)
+	}
+	eventually.True(t, "the record is read again", func() bool {
+		return w.must("GET", "/v1/sessions/"+id, "", 200)["title"] == "of the other"
+	})
 }

@@ -97,7 +97,11 @@ func New(cfg Config) (*Service, error) {
 	// A feed also records events of our session that come from elsewhere.
 	s.sub, err = cfg.Bus.Subscribe(bus.SubscribeOptions{Name: "v1", Filter: func(ev event.Event) bool {
 		return ev.Kind == event.SessionWasDeleted.Name() || s.known(ev.SessionID) && !s.feeds.Keep(ev.SessionID)
-	}}, []string{event.UserMessageReceived.Name(), event.TurnWasStarted.Name()}, func(ctx context.Context, ev event.Event) error {
+	}}, []string{event.UserMessageReceived.Name(), event.TurnWasStarted.Name(), event.SessionWasDeleted.Name()}, func(ctx context.Context, ev event.Event) error {
+		if ev.Kind == event.SessionWasDeleted.Name() { // or has gone to another node
+			s.forget(ev.SessionID)
+			return nil
+		}
 		f, err := s.join(ctx, ev.SessionID)
 		if err != nil {
 			return err

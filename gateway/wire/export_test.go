@@ -10,6 +10,13 @@ func SetSlowGrace(d time.Duration) (restore func()) {
 	return func() { slowGrace = was }
 }
 
+// SetWriteTimeout sets the time that a client has to take what is written, until restore is called.
+func SetWriteTimeout(d time.Duration) (restore func()) {
+	was := writeTimeout
+	writeTimeout = d
+	return func() { writeTimeout = was }
+}
+
 // SetTimes shortens the times of pings and of silence, until restore is called.
 func SetTimes(ping, dead time.Duration) (restore func()) {
 	p, d, s := pingEvery, deadAfter, sweepEvery

@@ -12,14 +12,16 @@ import (
 // Limits of a connection's queue.
 const (
 	maxQueued     = 256
-	maxQueuedSize = 1 << 20 // bytes
-	writeTimeout  = 10 * time.Second
+	maxQueuedSize = 1 << 20  // bytes
 	batchSize     = 32 << 10 // bytes of one write
 	// batchDelay is how long volatile messages wait for others: a system call for
 	// each is the cost of delivering them.
 	batchDelay = 25 * time.Millisecond
 	lastTime   = time.Second
 )
+
+// writeTimeout is how long a client has to take what is written; a variable, so that tests can be slow.
+var writeTimeout = 10 * time.Second
 
 // errSlow says that a client does not read what it gets.
 var errSlow = errors.New("the client does not keep up")

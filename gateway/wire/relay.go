@@ -43,7 +43,7 @@ type share struct {
 	of  map[string]int
 }
 
-// take takes one; false says that there is none left.
+// take takes one, if one is left.
 func (s *share) take(name string) bool {
 	if s.all >= maxRelays || s.of[name] >= maxRelaysOfOne {
 		return false

@@ -310,6 +310,7 @@ func TestNoGapOverNodes(t *testing.T) {
 // nothing when it comes back.
 func TestSlowOnAnotherNode(t *testing.T) {
 	t.Cleanup(wire.SetSlowGrace(eventually.Limit))
+	t.Cleanup(wire.SetWriteTimeout(eventually.Limit)) // it writes more than anybody keeps before it reads
 	north, o := twoNodes(t)
 	if _, err := o.south.Kernel.Sessions.Open("s", ""); err != nil {
 		t.Fatal(err)

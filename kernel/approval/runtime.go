@@ -29,9 +29,8 @@ import (
 const DefaultTimeout = time.Minute
 
 const (
-	maxFeedback  = 4 << 10 // bytes
-	maxRecent    = 1024    // decisions that are remembered for late answers
-	agentsBranch = "::agent::"
+	maxFeedback = 4 << 10 // bytes
+	maxRecent   = 1024    // decisions that are remembered for late answers
 )
 
 // The ways in which an ask ends without an answer. Their text carries the reason
@@ -315,7 +314,7 @@ func (r *Runtime) note(session string, ev event.Event, data any) error {
 	if err := r.cfg.Ledger.Note(session, ev, data); err != nil {
 		return err
 	}
-	if root, _, sub := strings.Cut(session, agentsBranch); sub {
+	if root := event.Root(session); root != session {
 		return r.cfg.Ledger.Note(root, ev, data)
 	}
 	return nil
@@ -451,7 +450,7 @@ func (r *Runtime) granted(session string, key [32]byte) bool {
 		if _, ok := r.grants[session][key]; ok {
 			return true
 		}
-		i := strings.LastIndex(session, agentsBranch)
+		i := strings.LastIndex(session, event.AgentSeparator)
 		if i < 0 {
 			return false
 		}

@@ -102,7 +102,7 @@ func IsExtension(kind string) bool {
 
 // CheckClientSession returns an error if a user or an adapter may not create a
 // session with this id: it is malformed, reserved, or plugin-private. The kernel
-// creates sub-agent ids (<parent>::agent::<id>); clients cannot.
+// creates sub-agent ids (parent, [AgentSeparator], and a part of its own); clients cannot.
 func CheckClientSession(id string) error {
 	switch {
 	case id == KernelSession:
@@ -125,6 +125,16 @@ func Folder(session string) string {
 	return "_" + hex.EncodeToString(sum[:16])
 }
 
+// AgentSeparator separates the id of a sub-agent's session from that of its parent.
+const AgentSeparator = "::agent::"
+
+// Root returns the session that a session belongs to: itself, or for a sub-agent that of the
+// conversation.
+func Root(session string) string {
+	root, _, _ := strings.Cut(session, AgentSeparator)
+	return root
+}
+
 // CheckSession returns an error if no event can travel on a session with this id.
 func CheckSession(id string) error {
 	if strings.HasPrefix(id, BridgePrefix) {
@@ -133,7 +143,7 @@ func CheckSession(id string) error {
 		}
 		return nil
 	}
-	for part := range strings.SplitSeq(id, "::agent::") {
+	for part := range strings.SplitSeq(id, AgentSeparator) {
 		if !sessPattern().MatchString(part) {
 			return fmt.Errorf("session id %q does not match %s", id, sessPattern())
 		}

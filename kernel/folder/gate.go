@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/yaya-ai/yaya/kernel/approval"
@@ -99,7 +98,7 @@ func (g *Gate) Agreed(session string, checks []string) bool {
 
 // of returns the answer for a session, if it concerns this digest.
 func (g *Gate) of(session, digest string) answer {
-	root, _, _ := strings.Cut(session, "::agent::")
+	root := event.Root(session)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if a := g.sessions[root]; a.digest == digest {
@@ -160,13 +159,13 @@ func (g *Gate) Decline(session string) {
 	if err != nil || st.Trusted {
 		return
 	}
-	root, _, _ := strings.Cut(session, "::agent::")
+	root := event.Root(session)
 	g.keep(root, answer{digest: st.Digest(), why: restricted(st.Folder, "its user was asked, and said no")})
 }
 
 // claim makes the caller the one that asks, unless another call already does.
 func (g *Gate) claim(session, digest string) (done chan struct{}, mine bool) {
-	root, _, _ := strings.Cut(session, "::agent::")
+	root := event.Root(session)
 	key := root + "\x00" + digest
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -180,7 +179,7 @@ func (g *Gate) claim(session, digest string) (done chan struct{}, mine bool) {
 
 // ask puts the question and stores the answer.
 func (g *Gate) ask(ctx context.Context, call tool.Call, st Status, done chan struct{}) error {
-	root, _, _ := strings.Cut(call.SessionID, "::agent::")
+	root := event.Root(call.SessionID)
 	digest := st.Digest()
 	defer func() {
 		g.mu.Lock()

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -214,18 +213,12 @@ func (l *Loop) threadLocked(id string) *thread {
 	if known == nil {
 		known = &thread{id: id}
 		l.threads[id] = known
-		if of := root(id); of != id {
+		if of := event.Root(id); of != id {
 			owner := l.threadLocked(of)
 			owner.agents = append(owner.agents, id)
 		}
 	}
 	return known
-}
-
-// root returns the session that a sub-agent works for, and other ids as they are.
-func root(id string) string {
-	of, _, _ := strings.Cut(id, "::agent::")
-	return of
 }
 
 // StrategyOf returns the id of the strategy that a session uses.
@@ -261,7 +254,7 @@ func (l *Loop) SetProvider(id, provider string) {
 func (l *Loop) providerOf(id string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if thread := l.threads[root(id)]; thread != nil {
+	if thread := l.threads[event.Root(id)]; thread != nil {
 		return thread.provider
 	}
 	return ""

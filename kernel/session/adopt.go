@@ -59,7 +59,7 @@ func (m *Manager) adopts(ctx context.Context, id string) (done func(), err error
 // Adopt takes a session over whose node is dead, if this node has its folder, and repairs it as after a
 // crash. A session that this node has is left as it is.
 func (m *Manager) Adopt(ctx context.Context, id string) (*Session, error) {
-	if m.cfg.Owner == nil || event.CheckSession(id) != nil || root(id) != id || id == event.KernelSession {
+	if m.cfg.Owner == nil || event.CheckSession(id) != nil || event.Root(id) != id || id == event.KernelSession {
 		return nil, notFound(id)
 	}
 	done, err := m.adopts(ctx, id)
@@ -111,7 +111,7 @@ func (m *Manager) fetchParents(ctx context.Context, p *parent) error {
 		if !errors.Is(err, errLost) {
 			return err
 		}
-		dir, err := m.cfg.Owner.Fetch(ctx, root(p.SessionID))
+		dir, err := m.cfg.Owner.Fetch(ctx, event.Root(p.SessionID))
 		if errors.Is(err, ErrNotFound) {
 			m.cfg.Log.Warn().Str("session", p.SessionID).Msg("no node has the tape that a session was forked from")
 			return nil
@@ -163,12 +163,12 @@ func (m *Manager) arrive(ctx context.Context, id, dir string) error {
 		if err != nil {
 			return err
 		}
-		if root(h.SessionID) != id || name != tapeFile(TapeName(h.Workspace, h.SessionID)) {
+		if event.Root(h.SessionID) != id || name != tapeFile(TapeName(h.Workspace, h.SessionID)) {
 			return fmt.Errorf("%s is the tape of session %q", name, h.SessionID)
 		}
 		folders[path.Join(filesDir, event.Folder(h.SessionID))] = true
-		rank[name] = strings.Count(h.SessionID, agentMark)
-		if h.Parent != nil && root(h.Parent.SessionID) != id {
+		rank[name] = strings.Count(h.SessionID, event.AgentSeparator)
+		if h.Parent != nil && event.Root(h.Parent.SessionID) != id {
 			if err := m.fetchParents(ctx, h.Parent); err != nil {
 				return err
 			}

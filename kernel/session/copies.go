@@ -23,7 +23,7 @@ type File struct {
 // grew has the tape copied as it is now; mu is held.
 func (s *Session) grew(size int64) {
 	if s.m.cfg.Owner != nil && !s.apart {
-		s.m.cfg.Owner.Grew(root(s.id), s.file(size))
+		s.m.cfg.Owner.Grew(event.Root(s.id), s.file(size))
 	}
 }
 
@@ -33,7 +33,7 @@ func (s *Session) file(size int64) File { return File{tapeFile(s.tape), s.birth,
 // Saved has a file of a session's folder copied, by its name below the data directory.
 func (m *Manager) Saved(id, name string) {
 	if m.cfg.Owner != nil && !strings.HasPrefix(id, event.BridgePrefix) {
-		m.cfg.Owner.Grew(root(id), File{Name: name})
+		m.cfg.Owner.Grew(event.Root(id), File{Name: name})
 	}
 }
 
@@ -49,7 +49,7 @@ func (s *Session) kept(ctx context.Context, f File) error {
 	if moved {
 		return movedAway(s.id)
 	}
-	return s.m.cfg.Owner.Kept(ctx, root(s.id), f)
+	return s.m.cfg.Owner.Kept(ctx, event.Root(s.id), f)
 }
 
 // Describe says what a session is, for the lists of other nodes.
@@ -80,7 +80,7 @@ func (m *Manager) family(id string, visit func(h start, tape string) error) erro
 	if err := m.ensure(); err != nil {
 		return err
 	}
-	for _, r := range m.index.find(func(r *row) bool { return root(r.id) == id }) {
+	for _, r := range m.index.find(func(r *row) bool { return event.Root(r.id) == id }) {
 		h, _, err := m.header(tapeFile(r.key.tape()))
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errEmpty) {
 			continue

@@ -51,7 +51,7 @@ func (m *Manager) Delete(id, workspace string, agreed func() error) (kept bool, 
 	if err != nil {
 		return kept, err
 	}
-	for _, r := range m.index.find(func(r *row) bool { return strings.HasPrefix(r.id, id+agentMark) }) {
+	for _, r := range m.index.find(func(r *row) bool { return strings.HasPrefix(r.id, id+event.AgentSeparator) }) {
 		sub, _, err := m.header(tapeFile(r.key.tape()))
 		if err != nil || sub.Workspace != head.Workspace {
 			continue // damaged, or of the same id elsewhere
@@ -94,22 +94,32 @@ func (m *Manager) delete(head start, agreed func() error) (kept bool, err error)
 	if err != nil {
 		return kept, fmt.Errorf("delete session %s: %w", s.id, err)
 	}
+	m.left(s)
+	if err := m.Sweep(); err != nil {
+		m.cfg.Log.Warn().Err(err).Str("session", s.id).Msg("files of a deleted session are still there")
+	}
+	m.deleted(s.id)
+	return kept, nil
+}
+
+// left ends what looks at a session that is gone, and forgets it.
+func (m *Manager) left(s *Session) {
 	for _, c := range s.connections() {
 		c.end("client_close")
 	}
 	m.mu.Lock()
+	defer m.mu.Unlock()
 	if m.sessions[s.id] == s {
 		delete(m.sessions, s.id)
 	}
-	m.mu.Unlock()
-	if err := m.Sweep(); err != nil {
-		m.cfg.Log.Warn().Err(err).Str("session", s.id).Msg("files of a deleted session are still there")
-	}
+}
+
+// deleted says that a session is gone.
+func (m *Manager) deleted(id string) {
 	m.publish(func(e *bus.Emitter) error {
-		_, err := bus.Publish(e, event.SessionWasDeleted, s.id, event.SessionDeleted{SessionID: s.id})
+		_, err := bus.Publish(e, event.SessionWasDeleted, id, event.SessionDeleted{SessionID: id})
 		return err
 	})
-	return kept, nil
 }
 
 // delete takes the tape away; mu is held. From the rename on the session is gone, and

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/yaya-ai/yaya/internal/worded"
-	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/event"
 )
 
@@ -70,23 +69,13 @@ func (m *Manager) putAway(id string) error {
 			errs = append(errs, err)
 			continue
 		}
-		for _, c := range s.connections() {
-			c.end("client_close")
-		}
-		m.mu.Lock()
-		if m.sessions[s.id] == s {
-			delete(m.sessions, s.id)
-		}
-		m.mu.Unlock()
+		m.left(s)
 		log := m.cfg.Log.Warn().Str("session", s.id)
 		if !whole {
 			log = log.Str("archive", name)
 		}
 		log.Msg("a session was put away, because the cluster has another copy of it")
-		m.publish(func(e *bus.Emitter) error {
-			_, err := bus.Publish(e, event.SessionWasDeleted, s.id, event.SessionDeleted{SessionID: s.id})
-			return err
-		})
+		m.deleted(s.id)
 	}
 	return errors.Join(errs...)
 }
@@ -120,12 +109,7 @@ func (s *Session) putAway(copied bool) (name string, err error) {
 	if err := errors.Join(fsys.Link(tape, name), fsys.SyncDir(archiveDir)); err != nil {
 		return "", err
 	}
-	defer s.m.index.naming()()
-	if err := fsys.Remove(tape); err != nil {
-		return name, err
-	}
-	s.m.index.drop(s.key())
-	s.gone, s.moved = true, true
-	s.m.forgetQueue(s.tape)
-	return name, errors.Join(fsys.SyncDir(tapesDir), s.close())
+	err = s.takeAway()
+	s.moved = s.gone
+	return name, err
 }

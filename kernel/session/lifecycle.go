@@ -219,12 +219,7 @@ func (m *Manager) Archive(id, workspace string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for _, c := range s.connections() { // those of a session that stays are left alone
-		c.end("client_close")
-	}
-	m.mu.Lock()
-	delete(m.sessions, id)
-	m.mu.Unlock()
+	m.left(s)
 	m.archived(id, name)
 	return name, m.forgotten(id)
 }
@@ -240,15 +235,24 @@ func (s *Session) archive() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("archive: %w", err)
 	}
+	if err = s.takeAway(); !s.gone {
+		return "", fmt.Errorf("archive: %w", err)
+	}
+	return name, err
+}
+
+// takeAway takes the tape, which the archive has, from among the sessions; mu is held. From the removal
+// on the session is gone.
+func (s *Session) takeAway() error {
 	defer s.m.index.naming()()
 	if err := s.m.cfg.FS.Remove(tapeFile(s.tape)); err != nil {
-		return "", fmt.Errorf("archive: %w", err)
+		return err
 	}
 	s.m.index.drop(s.key())
 	s.gone = true
 	if err := s.m.cfg.FS.SyncDir(tapesDir); err != nil {
-		return name, errors.Join(err, s.close())
+		return errors.Join(err, s.close())
 	}
 	s.m.forgetQueue(s.tape)
-	return name, s.close()
+	return s.close()
 }

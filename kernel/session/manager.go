@@ -216,7 +216,10 @@ func (m *Manager) Prepare(kind, id string) error {
 	}
 	if kind != event.UserMessageReceived.Name() {
 		m.revive(kind, id)
-		if s, there := m.lookup(id); there && acts(kind) {
+		if m.cfg.Owner == nil || !acts(kind) {
+			return nil
+		}
+		if s, there := m.lookup(id); there {
 			return m.hold(id, s.workspace)
 		}
 		return nil
@@ -303,7 +306,7 @@ func (m *Manager) open(id, workspace string, create bool) (*Session, error) {
 		return nil, err
 	case found:
 		ws = head.Workspace
-	case !create || root(id) != id:
+	case !create || event.Root(id) != id:
 		return nil, notFound(id)
 	default:
 		ws = cmp.Or(ws, m.cfg.Workspace)

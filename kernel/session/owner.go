@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/yaya-ai/yaya/kernel/event"
@@ -66,14 +65,6 @@ type Copies interface {
 	Away(ctx context.Context, nodes []string) ([]Away, error)
 }
 
-// root returns the session that owns one: itself, or that of a sub-agent.
-func root(id string) string {
-	id, _, _ = strings.Cut(id, agentMark)
-	return id
-}
-
-const agentMark = "::agent::"
-
 // acts reports whether a kind of event does something that must not happen on two nodes.
 func acts(kind string) bool {
 	switch kind {
@@ -88,15 +79,15 @@ func (m *Manager) hold(id, workspace string) error {
 	if m.cfg.Owner == nil {
 		return nil
 	}
-	err := m.cfg.Owner.Hold(context.Background(), root(id), workspace)
+	err := m.cfg.Owner.Hold(context.Background(), event.Root(id), workspace)
 	switch {
 	case errors.Is(err, ErrElsewhere):
-		return errors.Join(err, m.GiveUp(root(id)))
+		return errors.Join(err, m.GiveUp(event.Root(id)))
 	case errors.Is(err, ErrBehind):
-		if _, err := m.giveUp(root(id), true); err != nil {
+		if _, err := m.giveUp(event.Root(id), true); err != nil {
 			return err
 		}
-		if _, err := m.Adopt(context.Background(), root(id)); err != nil {
+		if _, err := m.Adopt(context.Background(), event.Root(id)); err != nil {
 			return err
 		}
 		return fmt.Errorf("session %s: %w, and this node has fetched it: try again", id, err)
@@ -110,7 +101,7 @@ func (m *Manager) stays(id string) (bool, error) {
 	if m.Elsewhere(context.Background(), id) == "" {
 		return true, nil
 	}
-	away, err := m.giveUp(root(id), false)
+	away, err := m.giveUp(event.Root(id), false)
 	return !away, err
 }
 
@@ -119,7 +110,7 @@ func (m *Manager) forgotten(id string) error {
 	switch {
 	case m.cfg.Owner == nil:
 		return nil
-	case root(id) == id:
+	case event.Root(id) == id:
 		return m.cfg.Owner.Gone(context.Background(), id)
 	}
 	return nil // the files of its session follow again when one of them is missed
@@ -141,7 +132,7 @@ func (m *Manager) Owned(ctx context.Context, visit func(id, workspace string) er
 	if err := m.ensure(); err != nil {
 		return err
 	}
-	for _, r := range m.index.find(func(r *row) bool { return root(r.id) == r.id }) {
+	for _, r := range m.index.find(func(r *row) bool { return event.Root(r.id) == r.id }) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -161,5 +152,5 @@ func (m *Manager) Elsewhere(ctx context.Context, id string) string {
 	if m.cfg.Owner == nil {
 		return ""
 	}
-	return m.cfg.Owner.Elsewhere(ctx, root(id))
+	return m.cfg.Owner.Elsewhere(ctx, event.Root(id))
 }

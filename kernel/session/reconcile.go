@@ -287,12 +287,8 @@ func (m *Manager) describe(key tapeKey, tape string, modified time.Time) error {
 		m.index.drop(key)
 		return fmt.Errorf("%s is named like the tape of another session", name)
 	}
-	f, err := m.cfg.FS.Open(name, journal.ReadOnly)
+	size, err := m.size(name)
 	if err != nil {
-		return err
-	}
-	size, err := f.Size()
-	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
 	m.index.put(key, h.SessionID, details{h.Workspace, title, h.Parent}, size, modified, false)

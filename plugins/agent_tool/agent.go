@@ -31,9 +31,6 @@ import (
 // Session is the session of the plugin's own events.
 const Session = event.BridgePrefix + "agent-tool"
 
-// Separator separates a sub-agent's id from its parent's.
-const Separator = "::agent::"
-
 // Bounds of sub-agents. Depth and wall-clock time can be configured
 // (agent_tool.max_depth, agent_tool.max_wall).
 const (
@@ -155,7 +152,7 @@ type args struct {
 }
 
 // depth returns the number of generations above a session.
-func depth(id string) int { return strings.Count(id, Separator) }
+func depth(id string) int { return strings.Count(id, event.AgentSeparator) }
 
 func (p *Plugin) run(ctx context.Context, c plugin.Context, call tool.Call, a args) (tool.Result, error) {
 	limit := intSetting(c, "agent_tool.max_depth", DefaultMaxDepth)
@@ -165,14 +162,14 @@ func (p *Plugin) run(ctx context.Context, c plugin.Context, call tool.Call, a ar
 	if strings.TrimSpace(a.Goal) == "" || len(a.Goal) > maxGoal {
 		return tool.Fail(tool.ErrValidation, "the goal must have between 1 and %d bytes", maxGoal), nil
 	}
-	root, _, _ := strings.Cut(call.SessionID, Separator)
+	root := event.Root(call.SessionID)
 	release, err := p.claim(call.SessionID, root)
 	if err != nil {
 		return tool.Fail(tool.ErrRejected, "%v", err), nil
 	}
 	defer release()
 	u := uuid.New()
-	child := call.SessionID + Separator + hex.EncodeToString(u[:4])
+	child := call.SessionID + event.AgentSeparator + hex.EncodeToString(u[:4])
 	if _, err := p.sessions.Fork(call.SessionID, child); err != nil {
 		return tool.Result{}, fmt.Errorf("fork: %w", err)
 	}

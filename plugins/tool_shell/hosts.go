@@ -42,12 +42,6 @@ type turnHosts struct {
 	refused map[string]string // reason, by host
 }
 
-// root returns the session whose user answers for a sub-agent.
-func root(session string) string {
-	at, _, _ := strings.Cut(session, "::agent::")
-	return at
-}
-
 // of returns the answers of a turn; the caller holds mu.
 func (h *hostAnswers) of(session, turn string) *turnHosts {
 	t := h.turns[session]
@@ -66,7 +60,7 @@ func (h *hostAnswers) of(session, turn string) *turnHosts {
 func (h *hostAnswers) begin(session, turn, host string) (ok bool, why string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.sessions[root(session)][host] {
+	if h.sessions[event.Root(session)][host] {
 		return true, ""
 	}
 	t := h.of(session, turn)
@@ -83,7 +77,7 @@ func (h *hostAnswers) begin(session, turn, host string) (ok bool, why string) {
 func (h *hostAnswers) allow(session, host string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	at := root(session)
+	at := event.Root(session)
 	if h.sessions == nil || len(h.sessions) >= maxSessions {
 		h.sessions = map[string]map[string]bool{}
 	}
