@@ -28,7 +28,7 @@ import (
 	"sync"
 )
 
-//go:embed page/*.html page/*.css page/*.js page/*.svg page/vendor/*.js page/vendor/*.txt
+//go:embed page/*.html page/*.css page/*.js page/*.svg page/*.json page/vendor/*.js page/vendor/*.txt
 var files embed.FS
 
 // policy is the Content-Security-Policy of the page.
@@ -38,7 +38,7 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 // the build, not a guess of a browser.
 var types = map[string]string{
 	".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8",
-	".svg": "image/svg+xml", ".txt": "text/plain; charset=utf-8", ".webmanifest": "application/manifest+json",
+	".svg": "image/svg+xml", ".txt": "text/plain; charset=utf-8", ".json": "application/json", ".webmanifest": "application/manifest+json",
 }
 
 // file is one that is served.

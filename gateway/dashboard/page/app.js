@@ -1,6 +1,5 @@
 // The page: who its user is, the connection, the frame around the views.
 // @ts-check
-import './address.js'; // first: it removes secrets from the address
 import * as device from './device.js';
 import { render } from './vendor/preact.js';
 import { ApiError, identity } from './api.js';

@@ -2,7 +2,8 @@
 // Those that stop work come first.
 // @ts-check
 import { href, may, useLoaded } from './state.js';
-import { count, plain } from './text.js';
+import { plain } from './text.js';
+import { count } from './words.js';
 
 /** One thing that needs somebody. Its texts are shown as text.
  * @typedef {{key: string, tone: 'bad' | 'busy' | '', icon: string, who: string, what: string,
@@ -39,7 +40,10 @@ const fromServers = (servers) =>
           : s.state === 'invalid'
             ? 'has an invalid configuration'
             : 'is degraded',
-      detail: [s.reason || s.last_error, s.restarts > 0 && count(s.restarts, 'restart', 'restarts')]
+      detail: [
+        s.reason || s.last_error,
+        s.restarts > 0 && count(s.restarts, '{n} restart', '{n} restarts'),
+      ]
         .filter(Boolean)
         .join(' · '),
       to: href('servers', s.name),
@@ -58,7 +62,7 @@ const fromQuarantine = (waiting) =>
     who: w.server,
     what: w.runs
       ? 'waits for your approval to start'
-      : `has ${count(changesOf(w), 'change', 'changes')} that you have not approved`,
+      : `has ${count(changesOf(w), '{n} change', '{n} changes')} that you have not approved`,
     detail: w.tools
       .slice(0, 4)
       .map((t) => t.name)

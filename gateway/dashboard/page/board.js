@@ -5,7 +5,8 @@ import { useEffect, useState } from './vendor/hooks.js';
 import { Calls } from './calls.js';
 import { Legend, Plot, Spark } from './plot.js';
 import { href, may, useLoaded } from './state.js';
-import { count, ms, plain } from './text.js';
+import { ms, stateWord } from './text.js';
+import { count } from './words.js';
 import { Empty, html, Icon, Name } from './ui.js';
 
 /** @typedef {Admin<'Series'>} Series */
@@ -139,7 +140,7 @@ function Now({ calls }) {
                   <${Name} text=${c.tool} max=${60} />
                 </span>
                 <small class=${c.outcome === 'ok' ? 'faint nw' : 'bad nw'}>
-                  ${c.outcome === 'ok' ? ms(c.took_ms) : plain(c.outcome).replaceAll('_', ' ')}
+                  ${c.outcome === 'ok' ? ms(c.took_ms) : stateWord(c.outcome)}
                 </small>
               </li>`,
           )}
@@ -155,7 +156,9 @@ const Clients = ({ list, connected }) =>
       <h2>Clients</h2>
       <span class="faint">last hour</span>
       ${connected !== undefined &&
-      html`<span class="faint end">${count(connected, 'MCP session', 'MCP sessions')}</span>`}
+      html`<span class="faint end">
+        ${count(connected, '{n} MCP session', '{n} MCP sessions')}
+      </span>`}
     </header>
     ${list.length
       ? html`<ul class="rows tight">
@@ -167,7 +170,7 @@ const Clients = ({ list, connected }) =>
                   <span class="cut grow">
                     <${Name} text=${g.name || 'yaya’s own agents and page'} max=${48} />
                   </span>
-                  <small class="faint nw">${count(g.calls, 'call', 'calls')}</small>
+                  <small class="faint nw">${count(g.calls, '{n} call', '{n} calls')}</small>
                   ${g.errors > 0 && html`<small class="bad nw">${g.errors} failed</small>`}
                 </li>`,
             )}

@@ -2,7 +2,8 @@
 // reads.
 // @ts-check
 import { useEffect, useLayoutEffect, useRef, useState } from './vendor/hooks.js';
-import { count, ms, plain, size } from './text.js';
+import { ms, size, stateWord } from './text.js';
+import { count } from './words.js';
 import { html, Name } from './ui.js';
 
 /** @typedef {Admin<'Record'>} Call */
@@ -15,11 +16,7 @@ export const toneOf = (c) =>
 
 /** The outcome of a call in words. @param {Call} c */
 export const outcomeOf = (c) =>
-  c.outcome === 'ok'
-    ? 'OK'
-    : c.outcome === 'tool'
-      ? 'Tool error'
-      : plain(c.outcome).slice(0, 40).replaceAll('_', ' ');
+  c.outcome === 'ok' ? 'OK' : c.outcome === 'tool' ? 'Tool error' : stateWord(c.outcome);
 
 /** @param {string} at */
 export function exactly(at) {
@@ -98,7 +95,7 @@ export function List({ calls, open, choose }) {
         if (box.current) box.current.scrollTop = 0;
         look();
       }}>
-      ${count(waiting, 'new call', 'new calls')}
+      ${count(waiting, '{n} new call', '{n} new calls')}
     </button>`}
     <div
       class="scroller"
@@ -140,7 +137,7 @@ export function List({ calls, open, choose }) {
       <div role="presentation" style=${{ height: (end - to) * at.row + 'px' }}></div>
     </div>
     <p class="faint foot">
-      ${count(end, 'call', 'calls')}
+      ${count(end, '{n} call', '{n} calls')}
       ${calls.more ? ', older ones as you scroll' : ''}
     </p>
   </div>`;

@@ -4,7 +4,8 @@ import { useState } from './vendor/hooks.js';
 import { Command } from './copy.js';
 import { Dialog } from './dialog.js';
 import { useLoaded } from './state.js';
-import { count, ms, plain } from './text.js';
+import { ms, plain } from './text.js';
+import { count } from './words.js';
 import { Badge, Field, html, Name, Of, Table, Time, typed, View } from './ui.js';
 
 /** @typedef {Admin<'Cluster'>} State @typedef {Admin<'Member'>} Node */
@@ -83,7 +84,7 @@ function Log({ c }) {
       <dt>Servers</dt>
       <dd>
         ${s.node_count > 0
-          ? `${count(s.node_count, 'keeps', 'keep')} the log, ${s.quorum ? `${spare(s.node_count)} may fail` : `${s.node_count - spare(s.node_count)} have to run`}`
+          ? `${count(s.node_count, '{n} keeps', '{n} keep')} the log, ${s.quorum ? `${spare(s.node_count)} may fail` : `${s.node_count - spare(s.node_count)} have to run`}`
           : 'unknown while none answers'}
       </dd>
       <dt>This node</dt>

@@ -1,7 +1,8 @@
 // The hooks and skills of the user, of packages, and of the folder that yaya runs in.
 // @ts-check
 import { useLoaded } from './state.js';
-import { count, ms, plain } from './text.js';
+import { ms, plain } from './text.js';
+import { count } from './words.js';
 import { html, Name, Of, Table } from './ui.js';
 
 export function Hooks() {
@@ -73,8 +74,8 @@ export function Skills() {
         ${!!d.broken.length &&
         html`
           <p class="notice">
-            ${count(d.broken.length, 'folder is', 'folders are')} not a skill, or not read as a
-            whole:
+            ${count(d.broken.length, '{n} folder is', '{n} folders are')} not a skill, or not read
+            as a whole:
           </p>
           <ul class="plain">
             ${d.broken.map(

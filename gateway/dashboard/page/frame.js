@@ -10,6 +10,7 @@ import { choose, next, theme } from './theme.js';
 import { Toasts } from './toast.js';
 import { Empty, html, Icon, Problem, View } from './ui.js';
 import { entries, viewAt } from './views.js';
+import { rich, t } from './words.js';
 
 /** @type {Map<string, import('./views.js').Component>} */
 const loaded = new Map();
@@ -29,14 +30,16 @@ function Lazy({ at, rest }) {
     }
   }, [at]);
   if (!v)
-    return html`<${View} title="Page not found">
-      <${Empty} icon="search"><a href="#/">Go to Home</a><//>
+    return html`<${View} title=${t('Page not found')}>
+      <${Empty} icon="search"><a href="#/">${t('Go to Home')}</a><//>
     <//>`;
   if (!may(v.needs))
     return html`<${View} title=${v.title}>
       <${Empty} icon="lock">
-        This device may not see that: it needs the scope ${v.needs}. Whoever manages devices can
-        give it.
+        ${t(
+          'This device may not see that: it needs the scope {scope}. Somebody who manages devices can give it.',
+          { scope: v.needs },
+        )}
       <//>
     <//>`;
   const Loaded = loaded.get(at);
@@ -59,8 +62,10 @@ function Notices() {
     notices.data?.map(
       (/** @type {Admin<'Notice'>} */ n) =>
         html`<p class="notice banner" role="alert">
-          <b>${plain(n.file)}</b> has a mistake and was not reloaded; its previous content stays in
-          force: ${plain(n.error)}
+          ${rich(
+            '{file} has a mistake and was not reloaded; its previous content stays in force: {error}',
+            { file: html`<b>${plain(n.file)}</b>`, error: plain(n.error) },
+          )}
         </p>`,
     ) ?? null
   );
@@ -71,24 +76,24 @@ function Link() {
   const link = page.link.use();
   const [tone, text] =
     link.state === 'open'
-      ? ['good', 'Live']
+      ? ['good', t('Live')]
       : link.state === 'ended'
-        ? ['bad', link.why || 'Ended']
-        : ['busy', 'Connecting …'];
+        ? ['bad', link.why || t('Ended')]
+        : ['busy', t('Connecting …')];
   return html`<p class="link" role="status" title=${text}>
     <span class=${'dot ' + tone}></span><span class="word">${text}</span>
   </p>`;
 }
 
-const THEMES = { system: 'that of the system', light: 'light', dark: 'dark' };
+const THEMES = { system: t('that of the system'), light: t('light'), dark: t('dark') };
 
 function Theme() {
   const now = theme.use();
   return html`<button
     type="button"
     class="quiet sq small"
-    aria-label=${`Theme: ${THEMES[now]}. Change to ${THEMES[next()]}`}
-    title=${`Theme: ${THEMES[now]}`}
+    aria-label=${t('Theme: {now}. Change to {next}', { now: THEMES[now], next: THEMES[next()] })}
+    title=${t('Theme: {now}', { now: THEMES[now] })}
     onClick=${() => choose(next())}>
     <${Icon} of="sun" />
   </button>`;
@@ -125,10 +130,10 @@ export function Frame() {
   const all = entries();
   const groups = [...new Set(all.map((e) => e.entry.group))];
   const counts = /** @type {Record<string, Children>} */ ({
-    approvals: html`<${Count} n=${asks.length} word="waiting" tone="warn" />`,
-    quarantine: html`<${Count} n=${waiting} word="waiting" tone="warn" />`,
-    servers: html`<${Count} n=${failed} word="failed" tone="bad" />`,
-    devices: html`<${Count} n=${pending} word="waiting" tone="warn" />`,
+    approvals: html`<${Count} n=${asks.length} word=${t('waiting')} tone="warn" />`,
+    quarantine: html`<${Count} n=${waiting} word=${t('waiting')} tone="warn" />`,
+    servers: html`<${Count} n=${failed} word=${t('failed')} tone="bad" />`,
+    devices: html`<${Count} n=${pending} word=${t('waiting')} tone="warn" />`,
   });
   return html`
     <a
@@ -138,7 +143,7 @@ export function Frame() {
         e.preventDefault();
         document.getElementById('main')?.focus();
       }}>
-      Skip to the content
+      ${t('Skip to the content')}
     </a>
     <${Announce} asks=${asks} />
     <div class="app">
@@ -151,13 +156,13 @@ export function Frame() {
           type="button"
           class="find"
           aria-haspopup="dialog"
-          title="Search or run"
+          title=${t('Search or run')}
           onClick=${() => page.over.set('palette')}>
           <${Icon} of="search" />
-          <span class="word">Search or run …</span>
+          <span class="word">${t('Search or run …')}</span>
           <kbd>Ctrl K</kbd>
         </button>
-        <nav aria-label="Views">
+        <nav aria-label=${t('Views')}>
           ${groups.map(
             (g) => html`
               ${g && html`<h2>${g}</h2>`}
@@ -187,7 +192,9 @@ export function Frame() {
             type="button"
             class=${needs.length ? 'quiet sq small bell new' : 'quiet sq small bell'}
             aria-expanded=${bell}
-            aria-label=${needs.length ? `Notifications, ${needs.length}` : 'Notifications'}
+            aria-label=${needs.length
+              ? t('Notifications, {n}', { n: needs.length })
+              : t('Notifications')}
             onClick=${() => setBell(!bell)}>
             <${Icon} of="bell" />
           </button>
@@ -198,7 +205,7 @@ export function Frame() {
         <${Notices} />
         <${Lazy} at=${at} rest=${rest} />
       </main>
-      <nav class="tabbar" aria-label="Shortcuts">
+      <nav class="tabbar" aria-label=${t('Shortcuts')}>
         ${all
           .filter(({ entry }) => SHORT.includes(entry.at))
           .map(
@@ -218,7 +225,7 @@ export function Frame() {
           aria-controls="side"
           onClick=${() => setMenu(!menu)}>
           <${Icon} of="more" />
-          More
+          ${t('More')}
         </button>
       </nav>
     </div>

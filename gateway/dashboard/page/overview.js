@@ -4,7 +4,8 @@ import { useEffect, useState } from './vendor/hooks.js';
 import { useAttention } from './attention.js';
 import { Needs } from './notify.js';
 import { href, may, page, useLoaded } from './state.js';
-import { count, plain } from './text.js';
+import { plain, stateWord } from './text.js';
+import { count } from './words.js';
 import { Empty, html, Icon, Name, Of, State, Time, View } from './ui.js';
 
 const ROOM = 8; // servers
@@ -62,7 +63,7 @@ const Sessions = ({ of }) =>
                   <small class="faint nw">
                     ${state === 'idle' || state === 'completed'
                       ? html`<${Time} at=${s.updated_at} />`
-                      : plain(state).replaceAll('_', ' ')}
+                      : stateWord(state)}
                   </small>
                 </a>`;
               })}
@@ -80,8 +81,8 @@ const Servers = ({ all }) =>
         ${all.filter(works).length} of ${all.length} work,
         with ${count(
           all.filter(works).reduce((n, s) => n + s.tools, 0),
-          'tool',
-          'tools',
+          '{n} tool',
+          '{n} tools',
         )}
       </span>
       <a class="end" href=${href('servers')}>
@@ -103,7 +104,7 @@ const Servers = ({ all }) =>
                 html`${' '}<small class="faint"><${Name} text=${s.reason} max=${160} /></small>`}
               </span>
               <small class="faint nw">
-                ${works(s) ? count(s.tools, 'tool', 'tools') : plain(s.state)}
+                ${works(s) ? count(s.tools, '{n} tool', '{n} tools') : plain(s.state)}
               </small>
             </a>`,
         )}

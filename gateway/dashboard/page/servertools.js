@@ -3,7 +3,8 @@
 import { useRef, useState } from './vendor/hooks.js';
 import { api, seg } from './api.js';
 import { href, may, useLoaded } from './state.js';
-import { count, plain, words } from './text.js';
+import { plain, words } from './text.js';
+import { count } from './words.js';
 import { Empty, html, Name, Of, typed } from './ui.js';
 
 /** A tool, or the name or pattern of some that the configuration withholds.
@@ -39,7 +40,7 @@ export function Tools({ s }) {
         <header>
           <h2>Tools</h2>
           <span class="faint" role="status">
-            ${count(all.filter((r) => r.tool).length, 'tool is', 'tools are')} offered
+            ${count(all.filter((r) => r.tool).length, '{n} tool is', '{n} tools are')} offered
           </span>
           <input
             type="search"

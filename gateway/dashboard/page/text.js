@@ -1,5 +1,6 @@
 // Makes untrusted text safe to show, and formats figures with their units.
 // @ts-check
+import { language, locale, t } from './words.js';
 
 /** Makes invisible characters, and those that change how others appear, visible: control
  * characters, directional marks, tags, joiners.
@@ -49,15 +50,9 @@ export const ms = (n) =>
       ? `${Math.round(n)} ms`
       : `${(n ?? 0).toFixed(1)} ms`;
 
-/** A number with its noun. @param {number} n @param {string} one @param {string} many */
-export const count = (n, one, many) => `${n} ${n === 1 ? one : many}`;
-
 /** Names in a sentence: a, b and c. @param {string[]} names @returns {string} */
 export const listed = (names) =>
-  names
-    .map((n) => plain(n))
-    .join(', ')
-    .replace(/, ([^,]*)$/, ' and $1');
+  new Intl.ListFormat(language() === 'en' ? 'en-GB' : locale()).format(names.map((n) => plain(n)));
 
 /** The message of an error. @param {unknown} e */
 export const words = (e) => plain(e instanceof Error ? e.message : e);
@@ -67,9 +62,57 @@ export const words = (e) => plain(e instanceof Error ? e.message : e);
 export function when(d, now) {
   const s = (now - d.getTime()) / 1000;
   if (s < -45)
-    return s > -86_400 ? d.toLocaleTimeString([], { timeStyle: 'short' }) : d.toLocaleDateString();
-  if (s < 45) return 'now';
-  if (s < 3600) return `${Math.max(1, Math.round(s / 60))} min ago`;
-  if (s < 86_400) return `${Math.round(s / 3600)} h ago`;
-  return d.toLocaleDateString();
+    return s > -86_400
+      ? d.toLocaleTimeString(locale(), { timeStyle: 'short' })
+      : d.toLocaleDateString(locale());
+  if (s < 45) return t('now');
+  if (s < 3600) return t('{n} min ago', { n: Math.max(1, Math.round(s / 60)) });
+  if (s < 86_400) return t('{n} h ago', { n: Math.round(s / 3600) });
+  return d.toLocaleDateString(locale());
 }
+
+const STATES = new Map(
+  Object.entries({
+    ready: t('ready'),
+    active: t('active'),
+    loaded: t('loaded'),
+    ok: t('ok'),
+    connected: t('connected'),
+    healthy: t('healthy'),
+    completed: t('completed'),
+    starting: t('starting'),
+    installing: t('installing'),
+    draining: t('draining'),
+    running: t('running'),
+    pending: t('pending'),
+    waiting: t('waiting'),
+    declared: t('declared'),
+    waiting_approval: t('waiting approval'),
+    requires_action: t('requires action'),
+    unloading: t('unloading'),
+    degraded: t('degraded'),
+    stale: t('stale'),
+    failed: t('failed'),
+    invalid: t('invalid'),
+    revoked: t('revoked'),
+    error: t('error'),
+    no_quorum: t('no quorum'),
+    canceled: t('canceled'),
+    disconnected: t('disconnected'),
+    disabled: t('disabled'),
+    stopped: t('stopped'),
+    idle: t('idle'),
+    denied: t('denied'),
+    queued: t('queued'),
+    interrupted: t('interrupted'),
+    archived: t('archived'),
+    closed: t('closed'),
+    unknown: t('unknown'),
+    timeout: t('timeout'),
+  }),
+);
+
+/** A state or outcome, as a word; one that the page does not know as yaya calls it.
+ * @param {unknown} state @returns {string} */
+export const stateWord = (state) =>
+  STATES.get(String(state)) ?? plain(state).slice(0, 40).replaceAll('_', ' ');

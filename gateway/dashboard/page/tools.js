@@ -6,7 +6,8 @@ import { argumentsOf, formOf, Input } from './form.js';
 import { Markdown } from './markdown.js';
 import { Blocks } from './result.js';
 import { href, may, useLoaded } from './state.js';
-import { count, ms, plain, pretty } from './text.js';
+import { ms, plain, pretty } from './text.js';
+import { count } from './words.js';
 import { Badge, Do, Field, html, Name, Of, Pre, Table, typed, View } from './ui.js';
 
 /** @param {{rest: string[]}} p */
@@ -35,7 +36,7 @@ export default function Tools({ rest: [name, server] }) {
     <${Of} of=${tools}>
       ${() =>
         html`
-          <p class="muted" role="status">${count(shown.length, 'tool', 'tools')}</p>
+          <p class="muted" role="status">${count(shown.length, '{n} tool', '{n} tools')}</p>
           <${Table}
             label="Tools"
             head=${['Tool', 'Server', 'Description', 'Kind']}

@@ -5,8 +5,9 @@ import { useEffect, useRef, useState } from './vendor/hooks.js';
 import { cloneElement, toChildArray } from './vendor/preact.js';
 import { html, Icon } from './html.js';
 import { href, page, route, Signal } from './state.js';
-import { plain, size, when, words } from './text.js';
+import { plain, size, stateWord, when, words } from './text.js';
 import { tabsOf } from './views.js';
+import { locale, t } from './words.js';
 
 export { html, Icon };
 
@@ -39,7 +40,7 @@ export function Pre({ text, label, all, diff }) {
     </pre>
     ${cut &&
     html`<button class="link" onClick=${() => setWhole(true)}>
-      Show all ${size(text.length)}
+      ${t('Show all {size}', { size: size(text.length) })}
     </button>`}
   `;
 }
@@ -68,7 +69,7 @@ export function Time({ at }) {
   moment.use();
   const d = new Date(at ?? '');
   if (Number.isNaN(d.getTime()) || d.getTime() <= 0) return null;
-  return html`<time class="nw" datetime=${d.toISOString()} title=${d.toLocaleString()}>
+  return html`<time class="nw" datetime=${d.toISOString()} title=${d.toLocaleString(locale())}>
     ${when(d, Date.now())}
   </time>`;
 }
@@ -106,9 +107,7 @@ const TONES = new Map(
 
 /** @param {{state: string}} p */
 export function Badge({ state }) {
-  return html`<span class=${'badge ' + (TONES.get(state) ?? '')}>
-    ${plain(state).replaceAll('_', ' ')}
-  </span>`;
+  return html`<span class=${'badge ' + (TONES.get(state) ?? '')}>${stateWord(state)}</span>`;
 }
 
 const DOTS = new Map(Object.entries({ disabled: 'off', stopped: 'off', declared: 'off' }));
@@ -117,7 +116,7 @@ const DOTS = new Map(Object.entries({ disabled: 'off', stopped: 'off', declared:
  * @param {{state: string, bare?: boolean}} p */
 export function State({ state, bare }) {
   const tone = DOTS.get(state) ?? TONES.get(state) ?? '';
-  const word = plain(state).replaceAll('_', ' ');
+  const word = stateWord(state);
   if (bare) return html`<span class=${'dot ' + tone} title=${word}></span>`;
   return html`<span class=${'state ' + tone}>
     <span class=${'dot ' + tone}></span><span class="cap">${word}</span>
@@ -150,14 +149,14 @@ export function View({ title, crumb, actions, subs, children, lead }) {
         <button
           type="button"
           class="quiet sq phone"
-          aria-label="Search or run"
+          aria-label=${t('Search or run')}
           onClick=${() => page.over.set('palette')}>
           <${Icon} of="search" />
         </button>
       </div>
     </header>
     ${tabs.length > 0 &&
-    html`<nav class="subs" aria-label="Settings">
+    html`<nav class="subs" aria-label=${t('Settings')}>
       ${tabs.map(
         (v) =>
           html`<a key=${v.at} href=${href(v.at)} aria-current=${v.at === at ? 'page' : undefined}>
@@ -181,7 +180,7 @@ export const Empty = ({ icon, children }) =>
  * @param {{rows?: number}} p */
 export const Skeleton = ({ rows = 4 }) =>
   html`<div class="skeleton" role="status">
-    <span class="sr">Loading …</span>
+    <span class="sr">${t('Loading …')}</span>
     ${Array.from({ length: rows }, (_, i) => html`<i key=${i}></i>`)}
   </div>`;
 
@@ -191,7 +190,7 @@ export function Of({ of, children }) {
   if (of.error)
     return html`
       <${Problem} error=${of.error} />
-      <button type="button" class="small" onClick=${of.reload}>Try again</button>
+      <button type="button" class="small" onClick=${of.reload}>${t('Try again')}</button>
     `;
   if (of.data === undefined) return html`<${Skeleton} />`;
   return children(of.data);
@@ -209,7 +208,7 @@ export function Table({ label, head, rows, empty, row }) {
       <thead>
         <tr>
           ${head.map(
-            (t) => html`<th scope="col">${t ?? html`<span class="sr">Actions</span>`}</th>`,
+            (h) => html`<th scope="col">${h ?? html`<span class="sr">${t('Actions')}</span>`}</th>`,
           )}
         </tr>
       </thead>
