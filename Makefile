@@ -22,7 +22,7 @@ NODE     := $(CURDIR)/$(PEERS)/node_modules/.bin/node
 PRETTIER := $(CURDIR)/$(PEERS)/node_modules/prettier/bin/prettier.cjs
 export GOFLAGS += -buildvcs=false
 
-.PHONY: help ids figures run build install test setup downloads unit race scale lint fuzz bench data soak cluster-bench deploy-check fmt fmt-check vet peers chromium bwrap systemd types screens clean bench-peers slow-path
+.PHONY: help ids figures run build install test setup downloads unit race scale lint fuzz bench data soak cluster-bench deploy-check site fmt fmt-check vet peers chromium bwrap systemd types screens clean bench-peers slow-path
 
 run: build ## build and start the gateway with its defaults
 	bin/yaya serve
@@ -63,6 +63,9 @@ ids: ## check docs/REQUIREMENTS.md: tests quote every requirement, and it has ev
 
 figures: ## print the figures of the code's structure; fails beyond a limit
 	go run ./internal/figures
+
+site: ## make the documentation site in .cache/site; fails if a link leads nowhere
+	go run ./internal/site -out .cache/site
 
 vet: ## run go vet for Linux and macOS
 	go vet ./...
