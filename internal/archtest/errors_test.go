@@ -14,18 +14,17 @@ import (
 	"testing"
 )
 
-// OP-124: every code that yaya answers with has a row in docs/OPERATIONS.md with its cause and its
+// OP-124: every code that yaya answers with has a row in docs/TROUBLESHOOTING.md with its cause and its
 // remedy: the codes of the API, kinds of failed tool calls, codes of JSON-RPC, and exit codes.
 func TestErrorCodesAreExplained(t *testing.T) {
-	data, err := os.ReadFile(filepath.Join(root, "docs", "OPERATIONS.md"))
+	data, err := os.ReadFile(filepath.Join(root, "docs", "TROUBLESHOOTING.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, text, found := strings.Cut(string(data), "\n## What each error means\n")
+	_, text, found := strings.Cut(string(data), "\n## Codes of the APIs\n")
 	if !found {
-		t.Fatal("docs/OPERATIONS.md has no section \"What each error means\"")
+		t.Fatal("docs/TROUBLESHOOTING.md has no section \"Codes of the APIs\"")
 	}
-	text, _, _ = strings.Cut(text, "\n## ")
 	explained := explainedCodes(t, text)
 	codes := answeredCodes(t)
 	for kind, atLeast := range map[string]int{"API": 25, "tool": 9, "JSON-RPC": 14, "exit": 5} {
@@ -34,7 +33,7 @@ func TestErrorCodesAreExplained(t *testing.T) {
 		}
 		for code, where := range codes[kind] {
 			if !explained[code] {
-				t.Errorf("docs/OPERATIONS.md does not explain %s, a code of the kind %s (%s)", code, kind, where)
+				t.Errorf("docs/TROUBLESHOOTING.md does not explain %s, a code of the kind %s (%s)", code, kind, where)
 			}
 		}
 	}
@@ -53,7 +52,7 @@ func explainedCodes(t *testing.T, text string) map[string]bool {
 		}
 		for _, m := range codeSpan.FindAllStringSubmatch(cells[1], -1) {
 			if strings.TrimSpace(cells[2]) == "" || strings.TrimSpace(cells[3]) == "" {
-				t.Errorf("docs/OPERATIONS.md: %s has no cause or no remedy", m[1])
+				t.Errorf("docs/TROUBLESHOOTING.md: %s has no cause or no remedy", m[1])
 			}
 			out[m[1]] = true
 		}
