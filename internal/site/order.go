@@ -23,7 +23,10 @@ var sections = []section{
 		"docs/CONFIG.md", "docs/MCP.md", "docs/SANDBOX.md", "docs/DASHBOARD.md", "docs/CATALOG.md", "docs/SESSIONS.md", "docs/SKILLS.md", "docs/HOOKS.md",
 		"docs/PLUGINS.md", "docs/TLS.md", "docs/WIRE.md", "docs/CLUSTER.md", "docs/OPERATIONS.md", "docs/PROTOCOL.md",
 	}},
-	{"Reference", []string{"docs/reference/*"}},
+	{"Reference", []string{
+		"docs/reference/CLI.md", "docs/reference/SETTINGS.md", "docs/reference/API.md", "docs/reference/V1.md", "docs/reference/METHODS.md",
+		"docs/reference/RPC.md", "docs/reference/WIRE.md", "docs/reference/EVENTS.md",
+	}},
 	{"Comparison", []string{"docs/COMPARISON.md", "docs/PEERS.md", "docs/BENCHMARKS.md"}},
 	{"Security", []string{"SECURITY.md", "docs/SECURITY-MODEL.md", "docs/ROUGH_EDGES.md"}},
 	{"The code", []string{
