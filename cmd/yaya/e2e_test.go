@@ -159,8 +159,15 @@ type started struct {
 // daemon starts a command that goes on.
 func (b *box) daemon(args ...string) started {
 	b.t.Helper()
-	p := started{Cmd: exec.Command(b.bin, b.args(args...)...), said: new(output), exited: make(chan struct{})} //nolint:forbidigo,noctx // stopped below
-	p.Env, p.Dir = b.environ(), b.cwd
+	cmd := exec.Command(b.bin, b.args(args...)...) //nolint:forbidigo,noctx // it is stopped at the box's end
+	cmd.Env, cmd.Dir = b.environ(), b.cwd
+	return b.background(cmd)
+}
+
+// background starts a program that goes on until the box's end.
+func (b *box) background(cmd *exec.Cmd) started {
+	b.t.Helper()
+	p := started{Cmd: cmd, said: new(output), exited: make(chan struct{})}
 	p.Stdout, p.Stderr = p.said, p.said
 	if err := p.Start(); err != nil {
 		b.t.Fatal(err)

@@ -190,8 +190,8 @@ func (d *document) html() (template.HTML, error) {
 	if err := markdown.Renderer().Render(&b, d.source, d.root); err != nil {
 		return "", err
 	}
-	// A wide table scrolls within its page, by keyboard too.
-	body := strings.NewReplacer("<table>", `<div class="wide" tabindex="0"><table>`, "</table>", "</table></div>").Replace(b.String())
+	// A wide table scrolls within its page, by keyboard too. A head without words is not one.
+	body := strings.NewReplacer("<table>", `<div class="wide" tabindex="0"><table>`, "</table>", "</table></div>", "<th></th>", "<td></td>").Replace(b.String())
 	return template.HTML(body), nil //nolint:gosec // goldmark escapes text, and blocks passes no HTML on
 }
 
