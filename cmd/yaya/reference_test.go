@@ -29,6 +29,7 @@ import (
 // docs/reference is what the code says today: the tree of commands, the settings, the events,
 // the OpenAPI documents that yaya serves, the wire protocol, JSON-RPC, and methods of MCP.
 func TestReference(t *testing.T) {
+	t.Parallel()
 	b := newBox(t)
 	b.serve()
 	openAPI := func(path string) (d openAPIDocument) {
