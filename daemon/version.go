@@ -11,8 +11,9 @@ import (
 // its tag calls itself so; every other one is a -dev of it.
 const next = "0.2.0"
 
-// described is set by the Makefile: the commit, as git describe names it.
-var described = ""
+// The Makefile sets these: the commit as git describe names it, its digest, and its time in
+// RFC 3339. A time of the build would make each build another program.
+var described, commit, committed = "", "", ""
 
 // Version is the version of this program: of what the Makefile built, else of what go
 // install and go build have written down.
@@ -22,6 +23,25 @@ func Version() string {
 	}
 	info, _ := debug.ReadBuildInfo()
 	return builtVersion(info)
+}
+
+// Commit is the commit that this program was built from, with its time: of what the Makefile
+// built, else of what go build has written down. Without version control both are empty.
+func Commit() (digest, at string) {
+	if commit != "" {
+		return commit, committed
+	}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			switch s.Key {
+			case "vcs.revision":
+				digest = s.Value
+			case "vcs.time":
+				at = s.Value
+			}
+		}
+	}
+	return digest, at
 }
 
 // release matches a tag, and nothing that git describe or go add to one.

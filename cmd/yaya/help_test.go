@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -75,8 +76,27 @@ func TestMistakesOfUsage(t *testing.T) {
 			}
 		})
 	}
-	if out := b.must("--version"); out != b.must("version") {
-		t.Errorf("yaya --version says %q", out)
+}
+
+// The version says how to find the program's sources: its number, its commit, Go and the system.
+func TestVersion(t *testing.T) {
+	b := newBox(t)
+	out := b.must("version")
+	if got := b.must("--version"); got != out {
+		t.Errorf("yaya --version says %q, and yaya version %q", got, out)
+	}
+	if want := runtime.GOOS + "/" + runtime.GOARCH + " " + runtime.Version(); !strings.HasPrefix(out, "yaya "+daemon.Version()) || !strings.Contains(out, want) {
+		t.Errorf("yaya version says %q, want the version and %q", out, want)
+	}
+	bin := filepath.Join(b.dir, "stamped")
+	stamp := func(name, value string) string { return " -X github.com/yaya-ai/yaya/daemon." + name + "=" + value }
+	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-tags", "grpcnotrace", "-ldflags", stamp("described", "v9.8.7")+stamp("commit", "0123abcd")+stamp("committed", "2026-01-02T03:04:05Z"), "-o", bin, "github.com/yaya-ai/yaya/cmd/yaya")
+	if said, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build: %v, %s", err, said)
+	}
+	said, err := exec.CommandContext(t.Context(), bin, "version").Output()
+	if want := "yaya 9.8.7 " + runtime.GOOS + "/" + runtime.GOARCH + " " + runtime.Version() + "\ncommit 0123abcd of 2026-01-02T03:04:05Z\n"; err != nil || string(said) != want {
+		t.Errorf("yaya version of a stamped build says %q, %v, want %q", said, err, want)
 	}
 }
 
