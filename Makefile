@@ -6,13 +6,22 @@ HELM_VERSION     := v3.19.5
 # a failure ("context deadline exceeded").
 FUZZTIME ?= 300000x
 FUZZTIME_SLOW ?= 45000x
+NFPM_VERSION     := v2.48.0
 COMMIT   := $(shell git describe --tags --always --dirty 2>/dev/null)
-LDFLAGS  := -s -w -X github.com/yaya-ai/yaya/daemon.described=$(COMMIT)
+DIGEST   := $(shell git log -1 --format=%H 2>/dev/null)
+AT       := $(shell TZ=UTC git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd 2>/dev/null)
+STRIP    := -s -w
+STAMP    := github.com/yaya-ai/yaya/daemon
+LDFLAGS  := $(STRIP) -X $(STAMP).described=$(COMMIT) -X $(STAMP).commit=$(DIGEST) -X $(STAMP).committed=$(AT)
 # gRPC, which comes with the OTLP exporter, has pages of its own for debugging, whose
 # templates would keep all methods of all types in the program.
 TAGS     := grpcnotrace
 # Where make install puts yaya: PREFIX/bin. PREFIX=/usr/local is for all users.
 PREFIX   ?= $(HOME)/.local
+# The folder that packages are made in, as a part of the path of every file.
+DESTDIR  ?=
+AT_PREFIX = $(DESTDIR)$(PREFIX)
+SHARED   := share/man/man1/yaya.1 share/bash-completion/completions/yaya share/zsh/site-functions/_yaya share/fish/vendor_completions.d/yaya.fish share/doc/yaya/LICENSE
 TOOLS    := $(CURDIR)/.cache/bin
 PEERS    := internal/peers/npm
 PYPEERS  := internal/peers/py
@@ -22,7 +31,7 @@ NODE     := $(CURDIR)/$(PEERS)/node_modules/.bin/node
 PRETTIER := $(CURDIR)/$(PEERS)/node_modules/prettier/bin/prettier.cjs
 export GOFLAGS += -buildvcs=false
 
-.PHONY: help ids figures run build install test setup downloads unit race scale lint fuzz bench data soak cluster-bench deploy-check site fmt fmt-check vet peers chromium bwrap systemd types screens clean bench-peers slow-path
+.PHONY: packagers help ids figures run build install uninstall release-snapshot release-again image test setup downloads unit race scale lint fuzz bench data soak cluster-bench deploy-check site fmt fmt-check vet peers chromium bwrap systemd types screens clean bench-peers slow-path
 
 run: build ## build and start the gateway with its defaults
 	bin/yaya serve
@@ -31,14 +40,21 @@ help: ## print the targets
 	@awk -F ':[^=]*## ' '/^[a-z][a-z-]*:[^=]*## / { printf "%-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## build bin/yaya; compiles only changed packages
-	@test -e bin/yaya || echo "Building yaya for the first time: go downloads and compiles all that it is made of, which takes some minutes and says nothing."
-	go build -trimpath -tags $(TAGS) -ldflags '$(LDFLAGS)' -o bin/yaya ./cmd/yaya
+	@sh internal/release/build.sh bin/yaya -trimpath -tags $(TAGS) -ldflags '$(LDFLAGS)' ./cmd/yaya
 
-install: build ## put yaya into PREFIX/bin (PREFIX is ~/.local by default)
-	install -d "$(DESTDIR)$(PREFIX)/bin"
-	install -m 755 bin/yaya "$(DESTDIR)$(PREFIX)/bin/yaya"
+install: build ## put yaya into PREFIX/bin, its manual page and completions into PREFIX/share (PREFIX is ~/.local by default)
+	install -d $(foreach f,bin/yaya $(SHARED),"$(AT_PREFIX)/$(dir $(f))")
+	install -m 755 bin/yaya "$(AT_PREFIX)/bin/yaya"
+	bin/yaya man >"$(AT_PREFIX)/$(word 1,$(SHARED))"
+	bin/yaya completion bash >"$(AT_PREFIX)/$(word 2,$(SHARED))"
+	bin/yaya completion zsh >"$(AT_PREFIX)/$(word 3,$(SHARED))"
+	bin/yaya completion fish >"$(AT_PREFIX)/$(word 4,$(SHARED))"
+	install -m 644 LICENSE "$(AT_PREFIX)/$(word 5,$(SHARED))"
 	@case ":$$PATH:" in *":$(PREFIX)/bin:"*) echo "Installed. Start it with: yaya serve";; \
 	  *) echo "Installed. $(PREFIX)/bin is not in your PATH: add it, or start yaya with $(PREFIX)/bin/yaya serve";; esac
+
+uninstall: ## remove what make install put into PREFIX; settings and data stay
+	rm -f "$(AT_PREFIX)/bin/yaya" $(foreach f,$(SHARED),"$(AT_PREFIX)/$(f)")
 
 # Most of race goes to the tests of the binary, cmd/yaya, which say nothing until
 # they end.
@@ -215,6 +231,34 @@ cluster-bench: ## have nodes and servers of clusters fail under load, and check 
 	go build -overlay $(CLOCK)/overlay.json -o $(CLOCK)/clusterbench ./internal/clusterbench
 	go build -overlay $(CLOCK)/overlay.json -tags $(TAGS) -o $(CLOCK)/yaya ./cmd/yaya
 	$(CLOCK)/clusterbench -yaya $(CLOCK)/yaya $(CLUSTERBENCH)
+
+# Not part of make test: it compiles yaya for four systems, which takes minutes each the first
+# time. Keys that sign are in the environment (docs/OPERATIONS.md).
+NFPM    := $(TOOLS)/nfpm-$(NFPM_VERSION)
+RELEASE := bin/release -nfpm $(NFPM) -tags $(TAGS) -ldflags '$(STRIP)'
+$(NFPM):
+	@mkdir -p $(TOOLS)
+	@echo "Compiling nfpm $(NFPM_VERSION), once: it writes deb, rpm and apk."
+	GOBIN=$(TOOLS) go install github.com/goreleaser/nfpm/v2/cmd/nfpm@$(NFPM_VERSION)
+	@mv $(TOOLS)/nfpm $@
+
+# The roots that packages are installed in for the check need root, dpkg, rpm and a static BusyBox.
+packagers: ## install what checks the packages of a release
+	@command -v dpkg >/dev/null && command -v rpm >/dev/null && command -v busybox >/dev/null || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then apt-get update -q && apt-get install -qy --no-install-recommends rpm busybox-static; \
+	  else echo "The packages are not checked without dpkg, rpm and busybox-static: install them"; exit 1; fi; }
+
+release-snapshot: $(NFPM) packagers ## make every file of a release in bin/dist, and install its packages in empty roots
+	go build -o bin/release ./internal/release
+	$(RELEASE) make
+	$(RELEASE) check
+
+release-again: $(NFPM) ## build the release's files for this machine again, in another folder, and compare
+	go build -o bin/release ./internal/release
+	$(RELEASE) -only "linux/$$(go env GOARCH)" again
+
+image: ## build the container image yaya with docker
+	docker build -f deploy/Dockerfile --build-arg VERSION=$(COMMIT) --build-arg COMMIT=$(DIGEST) --build-arg COMMITTED=$(AT) -t yaya .
 
 # Not part of make test: it compiles Helm, which takes minutes the first time. A helm that
 # was built in this way takes itself to be for an old Kubernetes.

@@ -117,7 +117,8 @@ func TestImageIsBuiltLikeMake(t *testing.T) {
 		return m[1]
 	}
 	dockerfile := texts["deploy/Dockerfile"]
-	ldflags := strings.ReplaceAll(word("Makefile", `(?m)^LDFLAGS +:= (.*)$`), "$(COMMIT)", "$VERSION")
+	ldflags := strings.NewReplacer("$(STRIP)", word("Makefile", `(?m)^STRIP +:= (.*)$`), "$(STAMP)", word("Makefile", `(?m)^STAMP +:= (.*)$`),
+		"$(COMMIT)", "$VERSION", "$(DIGEST)", "$COMMIT", "$(AT)", "$COMMITTED").Replace(word("Makefile", `(?m)^LDFLAGS +:= (.*)$`))
 	for _, want := range []string{
 		"-trimpath -tags " + word("Makefile", `(?m)^TAGS +:= (.*)$`), `-ldflags "` + ldflags + `"`,
 		word("Makefile", `GOFLAGS \+= (.*)`), "golang:" + word("go.mod", `(?m)^go (\d+\.\d+)`) + "-", "CGO_ENABLED=0", "USER 65532:65532",
