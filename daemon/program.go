@@ -23,6 +23,19 @@ func Program() (string, error) {
 	return self, nil
 }
 
+// Typed is the name by which a person's shell finds this binary: yaya if that is on PATH, otherwise
+// its path.
+func Typed() string {
+	self, err := Program()
+	if err != nil {
+		return "yaya"
+	}
+	if onPath, err := exec.LookPath("yaya"); err == nil && sameFile(onPath, self) {
+		return "yaya"
+	}
+	return shellLine(self, nil)
+}
+
 // StdioCommand is the command line by which a client runs "yaya mcp serve" for this yaya.
 // It names the folders unless they are the usual ones: the client has neither the flags of
 // this process nor its variables, and would start another yaya.

@@ -141,6 +141,7 @@ func onTerminal(out io.Writer) bool {
 func welcome(out io.Writer, g *daemon.Flags, at daemon.Started, p daemon.Paths) {
 	url, remote := at.Base+"/mcp", at.Remote
 	command, args := g.ShownStdio()
+	yaya := daemon.Typed()
 	var b strings.Builder
 	if !at.Watched { // otherwise the table says so
 		for _, inv := range at.Invalid {
@@ -154,22 +155,22 @@ func welcome(out io.Writer, g *daemon.Flags, at daemon.Started, p daemon.Paths) 
 	b.WriteString(at.Certificate)
 	fmt.Fprintf(&b, "  Claude Code   claude mcp add --transport http yaya %s%s\n", url, daemon.TokenHeader(remote))
 	if remote {
-		fmt.Fprintf(&b, "  its token     yaya token create NAME\n")
+		fmt.Fprintf(&b, "  its token     %s token create NAME\n", yaya)
 	}
 	fmt.Fprintf(&b, "  other clients {\"mcpServers\": {\"yaya\": {\"type\": \"http\", \"url\": %q%s}}}\n", url, daemon.TokenMember(remote))
 	fmt.Fprintf(&b, "  over stdio    {\"mcpServers\": {\"yaya\": {\"command\": %s, \"args\": %s}}}\n", daemon.JSONText(command), daemon.JSONText(args))
-	fmt.Fprintf(&b, "  other devices yaya device invite\n")
+	fmt.Fprintf(&b, "  other devices %s device invite\n", yaya)
 	if at.Configured == 0 {
 		fmt.Fprintf(&b, "\nNo MCP servers are configured yet.\n")
-		suggest(&b, p)
+		suggest(&b, p, yaya)
 	} else {
-		fmt.Fprintf(&b, "  servers       yaya mcp list\n\n")
+		fmt.Fprintf(&b, "  servers       %s mcp list\n\n", yaya)
 	}
 	_, _ = io.WriteString(out, b.String()) // the reader may be gone
 }
 
 // suggest tells how to add servers: from other clients, or by hand.
-func suggest(b *strings.Builder, p daemon.Paths) {
+func suggest(b *strings.Builder, p daemon.Paths, yaya string) {
 	found := false
 	for _, f := range manage.Discover(p.Home) {
 		if len(f.Config.Servers) > 0 {
@@ -178,8 +179,8 @@ func suggest(b *strings.Builder, p daemon.Paths) {
 		}
 	}
 	if found {
-		fmt.Fprintf(b, "  import them     yaya mcp import\n")
+		fmt.Fprintf(b, "  import them     %s mcp import\n", yaya)
 	}
-	fmt.Fprintf(b, "  add one         yaya mcp add fs npx -y @modelcontextprotocol/server-filesystem ~\n")
+	fmt.Fprintf(b, "  add one         %s mcp add fs npx -y @modelcontextprotocol/server-filesystem ~\n", yaya)
 	fmt.Fprintf(b, "  or use the page, or edit %s: yaya reloads it at once.\n", p.Servers())
 }
