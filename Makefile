@@ -31,7 +31,7 @@ NODE     := $(CURDIR)/$(PEERS)/node_modules/.bin/node
 PRETTIER := $(CURDIR)/$(PEERS)/node_modules/prettier/bin/prettier.cjs
 export GOFLAGS += -buildvcs=false
 
-.PHONY: packagers help ids figures run build install uninstall release-snapshot release-again image test setup downloads unit race scale lint fuzz bench data soak cluster-bench deploy-check site fmt fmt-check vet peers chromium bwrap systemd types screens clean bench-peers slow-path
+.PHONY: packagers help ids figures run build install uninstall release-snapshot release-again image test setup downloads unit race scale lint fuzz bench data soak cluster-bench deploy-check site fmt fmt-check vet peers chromium bwrap systemd types screens clean bench-peers slow-path release-journey
 
 run: build ## build and start the gateway with its defaults
 	bin/yaya serve
@@ -252,6 +252,11 @@ release-snapshot: $(NFPM) packagers ## make every file of a release in bin/dist,
 	go build -o bin/release ./internal/release
 	$(RELEASE) make
 	$(RELEASE) check
+
+# YAYA_CLAUDE names a Claude Code, which then connects to yaya, too.
+release-journey: ## go the way of somebody new with the files in bin/dist: install, add a server, call a tool
+	go build -o bin/release ./internal/release
+	$(RELEASE) journey
 
 release-again: $(NFPM) ## build the release's files for this machine again, in another folder, and compare
 	go build -o bin/release ./internal/release

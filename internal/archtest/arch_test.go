@@ -105,7 +105,7 @@ var allowed = map[string][]string{
 	"internal/agentpackage":    {"internal/agentskill", "internal/hookconf", "internal/lazyregexp"},
 	"internal/hookconf":        {"internal/cut", "internal/members", "internal/worded"},
 	"internal/workspace":       {"internal/lazyregexp"},
-	"internal/release":         {"internal/service"},
+	"internal/release":         {"internal/echoserver", "internal/service"},
 	"internal/soak":            {"internal/echoserver", "internal/sse"},
 	"internal/clusterbench":    {"internal/echoserver"},
 	"internal/bench":           {"internal/bench/load"},

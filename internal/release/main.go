@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -10,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/yaya-ai/yaya/internal/echoserver"
 )
 
 func main() {
@@ -32,8 +35,11 @@ func run(ctx context.Context, args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	if flags.NArg() != 1 || !slices.Contains([]string{"make", "check", "again"}, flags.Arg(0)) {
-		return fmt.Errorf("usage: release [flags] make | check | again")
+	if flags.Arg(0) == "echo" { // the MCP server of the journey
+		return echoserver.Serve(os.Stdin, os.Stdout)
+	}
+	if flags.NArg() != 1 || !slices.Contains([]string{"make", "check", "again", "journey"}, flags.Arg(0)) {
+		return errors.New("usage: release [flags] make | check | again | journey")
 	}
 	out, err := filepath.Abs(*dist)
 	if err != nil {
@@ -54,6 +60,8 @@ func run(ctx context.Context, args []string) error {
 		return b.make(ctx)
 	case "again":
 		return b.again(ctx)
+	case "journey":
+		return b.journey(ctx)
 	default:
 		return b.check(ctx)
 	}
