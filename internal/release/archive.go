@@ -73,7 +73,7 @@ func readExtras(ctx context.Context, bin, source string) (x extras, err error) {
 		{&x.license, "LICENSE"},
 		{&x.guide, "docs/INSTALL.md"},
 	} {
-		if *from.to, err = os.ReadFile(filepath.Join(source, from.path)); err != nil { //nolint:forbidigo // files of the sources
+		if *from.to, err = os.ReadFile(filepath.Join(source, from.path)); err != nil { //nolint:forbidigo,gosec // files of the sources
 			return x, err
 		}
 	}

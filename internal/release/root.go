@@ -46,11 +46,11 @@ func openRoot(ctx context.Context, busybox string) (r *root, err error) {
 	if err := r.at.Chmod("tmp", 0o777|os.ModeSticky); err != nil {
 		return r, err
 	}
-	program, err := os.ReadFile(busybox) //nolint:forbidigo // of this machine
+	program, err := os.ReadFile(busybox) //nolint:forbidigo,gosec // of this machine
 	if err != nil {
 		return r, err
 	}
-	for name, text := range map[string]string{"etc/passwd": "root:x:0:0:root:/root:/bin/sh\n", "etc/group": "root:x:0:\n", "etc/shells": "/bin/sh\n", "etc/shadow": "root:*:1::::::\n"} {
+	for name, text := range map[string]string{"etc/passwd": "root:x:0:0:root:/root:/bin/sh\n", "etc/group": "root:x:0:\n", "etc/shells": "/bin/sh\n", "etc/shadow": "root:*:1::::::\n"} { //nolint:gosec // nobody's password
 		if err := r.at.WriteFile(name, []byte(text), 0o644); err != nil {
 			return r, err
 		}
@@ -61,7 +61,7 @@ func openRoot(ctx context.Context, busybox string) (r *root, err error) {
 	if err := syscall.Mknod(filepath.Join(dir, "dev/null"), syscall.S_IFCHR|0o666, 1<<8|3); err != nil {
 		return r, fmt.Errorf("make /dev/null in %s: %w", dir, err)
 	}
-	if _, err = r.run(ctx, "/bin/busybox", "--install", "-s", "/bin"); err != nil {
+	if err = r.run(ctx, "/bin/busybox", "--install", "-s", "/bin"); err != nil {
 		return r, err
 	}
 	for _, name := range []string{"groupadd", "useradd"} { // this busybox makes no users
@@ -89,7 +89,7 @@ func (r *root) copyProgram(ctx context.Context, name string) error {
 		}
 	}
 	for _, file := range files {
-		data, err := os.ReadFile(file) //nolint:forbidigo // of this machine
+		data, err := os.ReadFile(file) //nolint:forbidigo,gosec // of this machine
 		if err != nil {
 			return err
 		}
@@ -115,12 +115,12 @@ func (r *root) command(ctx context.Context, name string, args ...string) *exec.C
 	return cmd
 }
 
-func (r *root) run(ctx context.Context, name string, args ...string) (string, error) {
+func (r *root) run(ctx context.Context, name string, args ...string) error {
 	out, err := r.command(ctx, name, args...).CombinedOutput()
 	if err != nil {
-		err = fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, out)
+		return fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, out)
 	}
-	return string(out), err
+	return nil
 }
 
 func (r *root) has(name string) bool {
@@ -178,10 +178,10 @@ func (r *root) serve(ctx context.Context, hasUnit bool) (err error) {
 	}
 	// The folders that StateDirectory= names, as systemd makes them.
 	for _, dir := range []string{"/var/lib/yaya/data", "/var/lib/yaya/config"} {
-		if _, err := r.run(ctx, "/bin/mkdir", "-p", "-m", "700", dir); err != nil {
+		if err := r.run(ctx, "/bin/mkdir", "-p", "-m", "700", dir); err != nil {
 			return err
 		}
-		if _, err := r.run(ctx, "/bin/chown", as.uid+":"+as.gid, dir); err != nil {
+		if err := r.run(ctx, "/bin/chown", as.uid+":"+as.gid, dir); err != nil {
 			return err
 		}
 	}
