@@ -61,6 +61,9 @@ func (b *builder) packages(ctx context.Context, t target, bin string, x extras) 
 			return err
 		}
 	}
+	if err := b.copyScripts(work); err != nil {
+		return err
+	}
 	for _, k := range kinds {
 		config, err := json.MarshalIndent(b.nfpmConfig(t, k, bin, work), "", "  ")
 		if err != nil {
@@ -71,6 +74,25 @@ func (b *builder) packages(ctx context.Context, t target, bin string, x extras) 
 			return err
 		}
 		if _, err := output(ctx, b.source, b.nfpm, "package", "--config", file, "--packager", k.name, "--target", filepath.Join(b.out, b.name(t, k.name))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyScripts copies the scripts of packages with the time of the commit: nfpm writes the times of
+// their files into apk.
+func (b *builder) copyScripts(work string) error {
+	for _, name := range []string{"config.toml", "user.sh", "postinstall.sh", "preremove.sh", "postremove.sh"} {
+		data, err := os.ReadFile(filepath.Join(b.source, "deploy", "packages", name)) //nolint:forbidigo,gosec // a file of the sources
+		if err != nil {
+			return err
+		}
+		to := filepath.Join(work, name)
+		if err := os.WriteFile(to, data, 0o644); err != nil { //nolint:forbidigo,gosec // a release is for everybody
+			return err
+		}
+		if err := os.Chtimes(to, b.commit.at, b.commit.at); err != nil {
 			return err
 		}
 	}
@@ -88,7 +110,6 @@ func (b *builder) nfpmConfig(t target, k kind, bin, work string) map[string]any 
 		}
 		return out
 	}
-	packaging := filepath.Join(b.source, "deploy", "packages")
 	contents := []map[string]any{
 		file(bin, "/usr/bin/yaya", 0o755, nil),
 		file(filepath.Join(work, "yaya.1.gz"), "/usr/share/man/man1/yaya.1.gz", 0o644, nil),
@@ -96,12 +117,12 @@ func (b *builder) nfpmConfig(t target, k kind, bin, work string) map[string]any 
 		file(filepath.Join(work, "bash"), "/usr/share/bash-completion/completions/yaya", 0o644, nil),
 		file(filepath.Join(work, "zsh"), k.zsh, 0o644, nil),
 		file(filepath.Join(work, "fish"), "/usr/share/fish/vendor_completions.d/yaya.fish", 0o644, nil),
-		file(filepath.Join(packaging, "config.toml"), configFolder+"/config.toml", 0o644, map[string]any{"type": "config|noreplace"}),
+		file(filepath.Join(work, "config.toml"), configFolder+"/config.toml", 0o644, map[string]any{"type": "config|noreplace"}),
 	}
 	if k.unit {
 		contents = append(contents, file(filepath.Join(work, "yaya.service"), "/usr/lib/systemd/system/yaya.service", 0o644, nil))
 	}
-	script := func(name string) string { return filepath.Join(packaging, name) }
+	script := func(name string) string { return filepath.Join(work, name) }
 	scripts := map[string]any{"preinstall": script("user.sh"), "postinstall": script("postinstall.sh"), "preremove": script("preremove.sh"), "postremove": script("postremove.sh")}
 	release, pre := packageVersion(b.commit.version, b.commit.at)
 	out := map[string]any{

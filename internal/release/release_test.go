@@ -39,6 +39,53 @@ func TestArchivesAreReproducible(t *testing.T) {
 	}
 }
 
+// Two runs of nfpm, from sources with other times, make the same packages. It is there after
+// make release-snapshot.
+func TestPackagesAreReproducible(t *testing.T) {
+	found, err := filepath.Glob("../../.cache/bin/nfpm-v*")
+	if err != nil || len(found) == 0 {
+		t.Skipf("nfpm is not here: %v", err)
+	}
+	nfpm, err := filepath.Abs(found[len(found)-1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := targets[0]
+	make := func(modified time.Time) string {
+		b := builder{commit: commit{version: "1.2.3-dev-abc", at: at}, source: t.TempDir(), out: t.TempDir(), nfpm: nfpm}
+		scripts, work := filepath.Join(b.source, "deploy", "packages"), filepath.Join(b.out, "programs", "linux_amd64")
+		if err := os.CopyFS(scripts, os.DirFS("../../deploy/packages")); err != nil {
+			t.Fatal(err)
+		}
+		files, err := os.ReadDir(scripts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			if err := os.Chtimes(filepath.Join(scripts, f.Name()), modified, modified); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.MkdirAll(work, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(work, "yaya"), []byte("program"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.packages(t.Context(), of, filepath.Join(work, "yaya"), extras{manual: []byte("m")}); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.sums(); err != nil {
+			t.Fatal(err)
+		}
+		return b.out
+	}
+	same, err := compare(make(at.AddDate(0, 1, 0)), make(at.AddDate(0, 2, 0)))
+	if err != nil || len(same) != len(kinds) {
+		t.Errorf("compare = %q, %v, want a package of each kind", same, err)
+	}
+}
+
 // Versions of snapshots are older than their release, and newer than earlier snapshots, for dpkg.
 func TestPackageVersion(t *testing.T) {
 	for version, want := range map[string][2]string{
