@@ -69,6 +69,7 @@ var allowed = map[string][]string{
 	"mcpbridge/clients":        {"mcpbridge/servers"},
 	"mcpbridge/relay":          {"kernel/tool", "feature"},
 	"mcpbridge/trust":          {},
+	"mcpbridge/catalog":        {"mcpbridge/servers", "plugins/fetch"}, // fetch unpacks archives
 	"mcpbridge/oauth":          {"mcpbridge/servers"},
 	"mcpbridge/upstream":       {"kernel/...", "feature", "mcpbridge/servers", "mcpbridge/relay"},
 	"mcpbridge/downstream":     {"kernel/...", "mcpbridge/relay"},

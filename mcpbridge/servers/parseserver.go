@@ -128,6 +128,7 @@ func (e *entry) rest(s *Server) {
 
 	s.OAuth, s.NoOAuth = e.oauth()
 	s.Sandbox = e.sandbox(s.File)
+	s.Catalog = e.origin()
 	for _, k := range unused {
 		if v, key := e.get(k); key != "" && !empty(v) {
 			e.warn("%q is not used by this version of yaya", key)

@@ -122,6 +122,8 @@ type Server struct {
 	// paths or file URIs.
 	Roots       []string `json:"roots,omitempty"`
 	Description string   `json:"description,omitempty"`
+	// Catalog says which entry of the catalogue the server was made from; nil for none.
+	Catalog *Origin `json:"catalog,omitempty"`
 }
 
 type plain Server

@@ -97,9 +97,9 @@ func Untar(to *os.Root, in io.Reader) error {
 	}
 }
 
-// unzip writes the files of a zip.
-func unzip(to *os.Root, in io.ReaderAt, size int64) error {
-	files, err := zipFiles(in, size)
+// Unzip writes the files of a zip.
+func Unzip(to *os.Root, in io.ReaderAt, size int64) error {
+	files, err := ZipFiles(in, size)
 	if err != nil {
 		return err
 	}
@@ -127,10 +127,10 @@ func unzip(to *os.Root, in io.ReaderAt, size int64) error {
 	return nil
 }
 
-// zipFiles reads the list of files at the end of a zip. zip.NewReader makes room for as many as the
+// ZipFiles reads the list of files at the end of a zip. zip.NewReader makes room for as many as the
 // end record claims, and reads all that follow one another, however many it claims: both are bounded
 // here.
-func zipFiles(in io.ReaderAt, size int64) ([]*zip.File, error) {
+func ZipFiles(in io.ReaderAt, size int64) ([]*zip.File, error) {
 	end := make([]byte, min(size, zipEnd+math.MaxUint16)) // with the longest comment
 	if _, err := in.ReadAt(end, size-int64(len(end))); err != nil && !errors.Is(err, io.EOF) {
 		return nil, err

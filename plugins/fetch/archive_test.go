@@ -183,7 +183,7 @@ func TestHostileArchives(t *testing.T) {
 			}
 			defer func() { _ = root.Close() }()
 			if c.zipped {
-				err = unzip(root, bytes.NewReader(c.archive), int64(len(c.archive)))
+				err = Unzip(root, bytes.NewReader(c.archive), int64(len(c.archive)))
 			} else {
 				err = Untar(root, bytes.NewReader(c.archive))
 			}

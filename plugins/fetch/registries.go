@@ -226,7 +226,7 @@ func (j *job) pypi(ctx context.Context) error {
 		if _, err := io.Copy(sum, in); err != nil {
 			return err
 		}
-		return unzip(to, in, size)
+		return Unzip(to, in, size)
 	}); err != nil {
 		return err
 	}
