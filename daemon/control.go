@@ -309,6 +309,7 @@ func serversAlone(x alone) (func(), error) {
 		return nil, err
 	}
 	x.cfg.Servers = serverAdmin{m: own}
+	x.cfg.Catalog = newCatalogAdmin(x.at, own)
 	return own.Close, nil
 }
 

@@ -31,6 +31,7 @@ type front struct {
 	endSockets func()
 	chats      *chatAPI
 	manager    *manage.Manager
+	catalog    *catalogAdmin
 	files      *reloader
 	doctor     *doctor
 	api        *admin.API
@@ -67,6 +68,7 @@ func openFront(ctx context.Context, b *bridge, in *entrance, named []string, wit
 	}
 	f.ends.add(endLive)
 	f.manager = newManager(b, len(named) == 0)
+	f.catalog = newCatalogAdmin(at, f.manager)
 	f.doctor.configured = f.manager.Configured
 	f.ends.add(f.manager.Close)
 	at.settings.Begin()
@@ -133,7 +135,7 @@ func (f *front) newAPI(live *admin.Live) *admin.API {
 	cfg := admin.Config{
 		Bus: k.Bus, Settings: at.settings, Plugins: k.Plugins, Installer: c.plugins, Devices: st.controlPlane.devices, Control: st.controlPlane.log,
 		Servers: serverAdmin{f.manager, c.metrics, at.log, &f.bridge.past}, Files: f.files, Folders: st.folders, Registry: k.Tools, Dispatch: k.Dispatch, Artifacts: k.Artifacts, Approvals: k.Approvals,
-		Secrets: &secretAdmin{at.vault, at.settings, f.manager}, Plane: st.controlPlane.plane, Live: live,
+		Catalog: f.catalog, Secrets: f.catalog.secrets, Plane: st.controlPlane.plane, Live: live,
 		Traffic: &admin.Traffic{Log: st.record.log, Data: at.data, Bodies: st.record.bodies}, Logs: b.mcp.Logs, Mask: at.secrets.String,
 		CheckSetting: SettingChecker(at.settings, f.in.addrs), Doctor: f.doctor.examine, Fingerprint: f.in.source.fingerprint,
 		Nodes:   st.controlPlane.members(),

@@ -46,6 +46,7 @@ type Config struct {
 	Devices   *auth.Authority
 	Control   control.Log
 	Servers   Servers
+	Catalog   Catalog
 	Files     Files
 	Registry  *tool.Registry
 	Dispatch  *tool.Dispatcher
@@ -104,7 +105,7 @@ func New(cfg Config) *API {
 		},
 	})
 	for _, declare := range []func(){
-		a.settingsRoutes, a.pluginRoutes, a.extraRoutes, a.sandboxRoutes, a.providerRoutes, a.serverRoutes, a.changeRoutes, a.toolRoutes, a.approvalRoutes,
+		a.settingsRoutes, a.pluginRoutes, a.extraRoutes, a.sandboxRoutes, a.providerRoutes, a.serverRoutes, a.catalogRoutes, a.changeRoutes, a.toolRoutes, a.approvalRoutes,
 		a.folderRoutes, a.deviceRoutes, a.tokenRoutes, a.secretRoutes, a.fileRoutes, a.clusterRoutes, a.trafficRoutes,
 	} {
 		declare()

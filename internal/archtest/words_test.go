@@ -43,7 +43,7 @@ var words = map[string][]string{
 		"internal/peerbench/install.go", "internal/peerbench/peers.go", "internal/sandbox/npmrc.go", "internal/sandbox/cargo.go", "internal/sandbox/standing.go", "internal/sandbox/profiles.go", "internal/sandbox/managers.go",
 		"mcpbridge/servers/environ.go", "mcpbridge/servers/sandbox.go", "plugins/tool_shell/shell.go",
 		// Those of other programs and institutions: macOS, IANA, Prometheus, huma.
-		"internal/sandbox/seatbelt.go", "plugins/fetch", "gateway/admin/pluginsinstall.go", "internal/netaddr/netaddr.go", "gateway/metrics.go", "gateway/api/operation.go", "mcpbridge/catalog", "mcpbridge/servers/origin.go", "daemon/catalog.go", "daemon/catalogadmin.go", "gateway/admin/catalog.go", "cmd/yaya/catalog.go", "cmd/yaya/cataloginstall.go", "kernel/config/registries.go", "kernel/config/keys.go",
+		"internal/sandbox/seatbelt.go", "plugins/fetch", "gateway/admin/pluginsinstall.go", "internal/netaddr/netaddr.go", "gateway/metrics.go", "gateway/api/operation.go", "mcpbridge/catalog", "mcpbridge/servers/origin.go", "daemon/catalog.go", "gateway/admin/catalog.go", "cmd/yaya/catalog.go", "cmd/yaya/cataloginstall.go", "kernel/config/keys.go",
 	},
 	"feeds?": {"gateway/follow", "gateway/sessions", "gateway/wire"},
 	"hubs?":  {"mcpbridge/servers/parse.go", "internal/sandbox/credentials.go", "internal/peerbench/peers.go"}, // of other programs

@@ -61,6 +61,7 @@ var Keys = []Key{
 	{"sandbox.command.hosts", "", "hosts that agents' commands reach without an ask, such as example.com or *.example.com:8443", list},
 	{"sandbox.command.write", "", "folders that agents' commands may write in addition to the workspace", list},
 	{"wire.export", "", "names of tools that other kernels may invoke as skills", list},
+	{"catalog.registries", `["official=https://registry.modelcontextprotocol.io"]`, "registries of MCP servers, as NAME=URL; an empty list asks none", list},
 	{"servers.max_message_bytes", `67108864`, "bytes of one message of an MCP server or client, from 1 MiB to 256 MiB", number},
 	{"servers.tool_max_sec", "", "seconds that a call of an MCP server's tool may take in total, even with progress", number},
 	{"http.fast_path", `true`, "serve simple requests of MCP clients without net/http; read at the start", boolean},
@@ -186,6 +187,7 @@ var exampleLists = map[string]string{
 	"workspace.roots":       `["/home/me/work"]`,
 	"sandbox.command.hosts": `["example.com","*.example.com:8443"]`,
 	"sandbox.command.write": `["/home/me/out"]`,
+	"catalog.registries":    `["official=https://registry.modelcontextprotocol.io","team=https://mcp.example.com"]`,
 	GroupsPrefix:            `["device:phone","token:ci"]`,
 	"":                      `["one","two"]`,
 }

@@ -1,0 +1,205 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/yaya-ai/yaya/gateway/admin"
+)
+
+// mcpRegistry is a registry with one server, which a test can change.
+type mcpRegistry struct {
+	*httptest.Server
+	entry atomic.Value // string
+}
+
+func newMCPRegistry(t testing.TB, entry string) *mcpRegistry {
+	r := &mcpRegistry{}
+	r.entry.Store(entry)
+	wired := func() string {
+		return fmt.Sprintf(`{"server":%s,"_meta":{"io.modelcontextprotocol.registry/official":{"status":"active"}}}`, r.entry.Load())
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v0.1/servers", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, `{"servers":[%s],"metadata":{}}`, wired())
+	})
+	mux.HandleFunc("GET /v0.1/servers/{name}/versions/{version}", func(w http.ResponseWriter, q *http.Request) {
+		if q.PathValue("name") != "io.github.sky/weather" {
+			http.NotFound(w, q)
+			return
+		}
+		fmt.Fprint(w, wired())
+	})
+	r.Server = httptest.NewServer(mux)
+	t.Cleanup(r.Close)
+	return r
+}
+
+// weatherEntry has a package that needs a key, and a remote at an address.
+func weatherEntry(version, remote string) string {
+	return fmt.Sprintf(`{"name":"io.github.sky/weather","title":"Weather","description":"Weather of the world","version":%q,
+"packages":[{"registryType":"npm","identifier":"@sky/weather","version":%[1]q,"environmentVariables":[{"name":"SKY_KEY","isRequired":true,"isSecret":true,"description":"API key"},{"name":"UNITS","default":"metric"}]}],
+"remotes":[{"type":"streamable-http","url":%q,"headers":[{"name":"Authorization","value":"Bearer {token}","variables":{"token":{"isRequired":true,"isSecret":true,"description":"API token"}}}]}]}`, version, remote)
+}
+
+const skySecret = "s3cret-of-the-sky-41"
+
+// The commands of the catalogue find, show, ask for and write a server, without a daemon. The
+// configuration has no secret.
+func TestCatalogCommands(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	r := newMCPRegistry(t, weatherEntry("1.0.0", "https://sky.example.com/mcp"))
+	b.must("config", "set", "catalog.registries", `["team=`+r.URL+`"]`)
+	var page admin.CatalogPage
+	if err := json.Unmarshal([]byte(b.must("catalog", "search", "weather", "--json")), &page); err != nil {
+		t.Fatal(err)
+	}
+	if len(page.Servers) == 0 || page.Servers[0].Name != "io.github.sky/weather" || page.Servers[0].Registry != "team" {
+		t.Errorf("found %+v", page.Servers)
+	}
+	if out := b.must("catalog", "show", "io.github.sky/weather"); !strings.Contains(out, "SKY_KEY") || !strings.Contains(out, "required; secret") {
+		t.Errorf("it shows\n%s", out)
+	}
+	install := []string{"catalog", "install", "io.github.sky/weather", "--use", "npm"}
+	b.env = append(b.env, "SKY="+skySecret)
+	for name, more := range map[string][]string{
+		"is a secret":          {"--set", "SKY_KEY=" + skySecret},
+		"SKY_KEY is missing":   nil,
+		"agrees to one":        {"--secret-env", "SKY_KEY=SKY", "--yes"},
+		"does not ask for":     {"--set", "PATH=/tmp"},
+		"NOBODY is not set":    {"--secret-env", "SKY_KEY=NOBODY"},
+		"is neither":           {"--secret-env", "SKY_KEY=SKY", "--sandbox", "off"},
+		"is not an exact":      {"--version", "latest"},
+		"has no option":        {"--use", "pypi"},
+		"there is no registry": {"--registry", "other"},
+	} {
+		out, err := b.run(append(slices.Clone(install), more...)...)
+		if err == nil || !strings.Contains(out, name) {
+			t.Errorf("install %q: %v, want %q in\n%s", more, err, name, out)
+		}
+	}
+	out := b.must(append(install, "--secret-env", "SKY_KEY=SKY")...)
+	if !strings.Contains(out, "npx -y @sky/weather@1.0.0") || !strings.Contains(out, "Nothing was added") {
+		t.Errorf("without a terminal and --yes:\n%s", out)
+	}
+	file := filepath.Join(b.dir, "c", "mcp.json")
+	if _, err := os.Stat(file); err == nil {
+		t.Error("the configuration was written without an agreement")
+	}
+	b.must(append(install, "--secret-env", "SKY_KEY=SKY", "--version", "1.0.0", "--yes")...)
+	raw, err := os.ReadFile(file)
+	if err != nil || strings.Contains(string(raw), skySecret) || !strings.Contains(string(raw), "${secret:weather.SKY_KEY}") || !strings.Contains(string(raw), "@sky/weather@1.0.0") {
+		t.Errorf("mcp.json, %v:\n%s", err, raw)
+	}
+	if s := b.secrets().Secrets; len(s) != 1 || s[0].Name != "weather.SKY_KEY" || s[0].Set.IsZero() {
+		t.Errorf("secrets %+v", s)
+	}
+	if out, err := b.run(append(install, "--secret-env", "SKY_KEY=SKY", "--version", "1.0.0", "--yes")...); err == nil || !strings.Contains(out, "--as") {
+		t.Errorf("a second time: %v\n%s", err, out)
+	}
+	if s := b.secrets().Secrets; len(s) != 1 {
+		t.Errorf("a refused installation leaves %+v", s)
+	}
+	out, err = b.typed(skySecret+"\n", append(install, "--secret-stdin", "SKY_KEY", "--version", "1.0.0", "--as", "second", "--yes")...)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	r.entry.Store(weatherEntry("1.1.0", "https://sky.example.com/mcp"))
+	b.must("config", "set", "catalog.registries", `["team=`+r.URL+`/"]`) // another cache
+	if out := b.must("catalog", "updates"); !strings.Contains(out, "1.1.0") {
+		t.Errorf("updates\n%s", out)
+	}
+	b.must("catalog", "update", "weather", "--yes")
+	if raw, err := os.ReadFile(file); err != nil || !strings.Contains(string(raw), "@sky/weather@1.1.0") || !strings.Contains(string(raw), "${secret:weather.SKY_KEY}") {
+		t.Errorf("after the update, %v:\n%s", err, raw)
+	}
+	if out, err := b.run("catalog", "update", "weather", "--yes"); err == nil || !strings.Contains(out, "has the newest version") {
+		t.Errorf("a second update: %v\n%s", err, out)
+	}
+	for _, bad := range []string{`["nothing"]`, `["bundled=https://a.example"]`, `["a=ftp://a.example"]`} {
+		if out, err := b.run("config", "set", "catalog.registries", bad); err == nil {
+			t.Errorf("catalog.registries %s was accepted: %s", bad, out)
+		}
+	}
+	b.must("config", "set", "catalog.registries", "[]")
+	if out := b.must("catalog", "search", "filesystem"); !strings.Contains(out, "bundled/filesystem") {
+		t.Errorf("without registries\n%s", out)
+	}
+}
+
+// A server of the catalogue is added over the API of a running yaya, gets its secret, and is
+// called. An entry that has changed since it was shown is refused.
+func TestCatalogInstalls(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	var got atomic.Value
+	s := sdk.NewServer(&sdk.Implementation{Name: "weather", Version: "1"}, nil)
+	sdk.AddTool(s, &sdk.Tool{Name: "forecast", Description: "Tell the weather"}, func(context.Context, *sdk.CallToolRequest, struct{}) (*sdk.CallToolResult, any, error) {
+		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "rain"}}}, nil, nil
+	})
+	h := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s }, nil)
+	remote := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		got.Store(q.Header.Get("Authorization"))
+		h.ServeHTTP(w, q)
+	}))
+	t.Cleanup(remote.Close)
+	r := newMCPRegistry(t, weatherEntry("1.0.0", remote.URL))
+	b.must("config", "set", "catalog.registries", `["team=`+r.URL+`"]`)
+	b.serve()
+	at := "/catalogue/" + url.PathEscape("io.github.sky/weather")
+	var e admin.CatalogServer
+	b.admin("GET", at, "", 200, &e)
+	body := func(digest, more string) string {
+		return fmt.Sprintf(`{"registry":"team","version":"1.0.0","digest":%q,"option":"remote","inputs":[{"name":"token","value":%q}]%s}`, digest, skySecret, more)
+	}
+	b.admin("POST", at+"/install", body(strings.Repeat("0", 64), ""), 409, nil)
+	b.admin("POST", at+"/install", body(e.Digest, `,"as":"../x"`), 400, nil)
+	b.admin("POST", at+"/install", body(e.Digest, `,"hosts":["a.example"]`), 400, nil)
+	var ch admin.Change
+	b.admin("POST", at+"/install", body(e.Digest, ""), 202, &ch)
+	if ch.Runs != remote.URL+" with the headers Authorization" || strings.Contains(string(ch.Config), skySecret) || !slices.ContainsFunc(ch.Notes, func(n string) bool { return strings.Contains(n, "your own network") }) {
+		t.Errorf("the change says %+v", ch)
+	}
+	var all []admin.Server
+	if b.admin("GET", "/mcp/servers", "", 200, &all); len(all) != 0 || len(b.secrets().Secrets) != 0 {
+		t.Errorf("before it is applied there are %v and %v", all, b.secrets())
+	}
+	r.entry.Store(strings.ReplaceAll(weatherEntry("1.0.0", remote.URL), "Weather of the world", "Now other words"))
+	b.admin("POST", at+"/install", body(e.Digest, ""), 409, nil)
+	b.admin("POST", "/mcp/changes/"+ch.ID+"/apply", "", 200, nil)
+	b.waitState("weather", "ready")
+	if out := b.must("mcp", "call", "weather__forecast"); !strings.Contains(out, "rain") || got.Load() != "Bearer "+skySecret {
+		t.Errorf("the call says %q, and the server got %q", out, got.Load())
+	}
+	if all := b.holding(skySecret); len(all) > 0 {
+		t.Errorf("the secret is in %q", all)
+	}
+	b.admin("POST", at+"/install", strings.Replace(body(e.Digest, ""), `"digest":"`+e.Digest, `"digest":"`+current(b, at), 1), 409, nil) // the name is taken
+	var updates []admin.CatalogUpdate
+	if b.admin("GET", "/mcp/updates", "", 200, &updates); len(updates) != 1 || updates[0].Newest != "" || updates[0].Error != "" {
+		t.Errorf("updates %+v", updates)
+	}
+	b.admin("POST", "/mcp/servers/weather/update", "", 400, nil)
+	b.admin("POST", "/mcp/servers/nobody/update", "", 404, nil)
+	b.admin("GET", "/catalogue/io.github.sky%2Fnone", "", 404, nil)
+	b.admin("GET", "/catalogue?cursor=x", "", 400, nil)
+}
+
+func current(b *box, at string) string {
+	var e admin.CatalogServer
+	b.admin("GET", at, "", 200, &e)
+	return e.Digest
+}

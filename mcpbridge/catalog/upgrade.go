@@ -1,0 +1,117 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/yaya-ai/yaya/mcpbridge/servers"
+)
+
+// Newest returns the newest version of the entry that a server was made from. An answer that is
+// younger than an hour is used again.
+func (c *Catalog) Newest(ctx context.Context, o Origin) (e Entry, stale, err error) {
+	for _, r := range c.registries() {
+		if r.Name != o.Registry {
+			continue
+		}
+		c.mu.Lock()
+		e, ok := c.shelf(r).kept.Entries[o.Name]
+		c.mu.Unlock()
+		if now := c.now(); ok && now.Sub(e.Seen) < Fresh && !e.Seen.After(now) {
+			return e, nil, nil
+		}
+	}
+	return c.Get(ctx, o.Registry, o.Name, "")
+}
+
+// Newer reports whether version b comes after a: by its numbers, as far as it has some.
+func Newer(a, b string) bool {
+	part := func(v string) []string {
+		return strings.FieldsFunc(strings.TrimPrefix(v, "v"), func(r rune) bool { return r == '.' || r == '-' || r == '+' })
+	}
+	x, y := part(a), part(b)
+	for i := range min(len(x), len(y)) {
+		if x[i] == y[i] {
+			continue
+		}
+		m, err := strconv.Atoi(x[i])
+		n, nerr := strconv.Atoi(y[i])
+		switch {
+		case err == nil && nerr == nil:
+			return n > m
+		case err == nil: // 1.0.0 comes after 1.0.rc1
+			return false
+		case nerr == nil:
+			return true
+		}
+		return y[i] > x[i]
+	}
+	_, pre, _ := strings.Cut(a, "-")
+	_, post, _ := strings.Cut(b, "-")
+	if (pre == "") != (post == "") {
+		return post == "" // 1.0.0 comes after 1.0.0-rc.1
+	}
+	return len(y) > len(x)
+}
+
+// Upgrade returns a server with the version of another entry of its name. All that the user has
+// entered stays: only the word that names the package changes.
+func Upgrade(x servers.Server, e Entry) (_ servers.Server, notes []string, err error) {
+	if x.Catalog == nil {
+		return x, nil, fmt.Errorf("the server %q was not added from the catalogue", x.Name)
+	}
+	again := fmt.Sprintf("add it again under another name (yaya catalog install %s --as NAME), then remove %s", e.Server.Name, x.Name)
+	o, err := e.Pick(x.Catalog.Package)
+	if err != nil {
+		return x, nil, fmt.Errorf("version %s cannot be used as %s was added: %w", e.Server.Version, x.Name, err)
+	}
+	switch {
+	case o.remote != nil:
+		if !strings.Contains(o.remote.URL, "{") && o.remote.URL != x.URL {
+			return x, nil, fmt.Errorf("the address of %s is another one in version %s: %s", x.Name, e.Server.Version, again)
+		}
+	case o.Runner == nil:
+		return x, nil, fmt.Errorf("%s is a bundle, which yaya does not replace: %s", x.Name, again)
+	default:
+		spec, err := o.Runner.spec(o.pack)
+		if err != nil {
+			return x, nil, err
+		}
+		name := spec[:len(spec)-len(versionOf(spec))]
+		x.Args = slices.Clone(x.Args)
+		var at []int
+		for i, a := range x.Args {
+			if strings.HasPrefix(a, name) && versionOf(a) == a[len(name):] {
+				at = append(at, i)
+			}
+		}
+		if x.Command != o.Runner.Command || len(at) != 1 {
+			return x, nil, fmt.Errorf("the command of %s was edited, or its package is another one: %s", x.Name, again)
+		}
+		x.Args[at[0]] = spec
+		for _, v := range o.pack.Environment {
+			if _, ok := x.Env[v.Name]; v.Required && v.Value == "" && v.Default == "" && !ok && !slices.Contains(x.PassEnv, v.Name) {
+				return x, nil, fmt.Errorf("version %s of %s needs %s: set it first (yaya mcp edit %s)", e.Server.Version, e.Server.Name, v.Name, x.Name)
+			}
+		}
+	}
+	origin := *x.Catalog
+	origin.Version = e.Server.Version
+	notes = append(e.notes(o), fmt.Sprintf("replaces version %s; its tools are pinned again", x.Catalog.Version))
+	x.Catalog, x.Env = &origin, maps.Clone(x.Env)
+	return x, notes, nil
+}
+
+// versionOf returns the end of a word that names a package: what follows its last == , @ or :.
+func versionOf(spec string) string {
+	for _, sep := range []string{"==", "@", ":"} {
+		if i := strings.LastIndex(spec, sep); i > 0 {
+			return spec[i+len(sep):]
+		}
+	}
+	return ""
+}
