@@ -64,6 +64,66 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/catalogue": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Search the catalogue of servers: registries, and the list that comes with yaya
+         * @description Scope for devices: `config:read`.
+         */
+        get: operations["searchCatalog"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/catalogue/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show a server of the catalogue: how it can be used, and what it asks for
+         * @description Scope for devices: `config:read`.
+         */
+        get: operations["getCatalogServer"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/catalogue/{name}/install": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Propose to add a server of the catalogue; the response shows what it would run, and waits to be applied. Secrets are stored when it is
+         * @description Scope for devices: `config:write`.
+         */
+        post: operations["installCatalogServer"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/cluster": {
         parameters: {
             query?: never;
@@ -784,6 +844,46 @@ export interface paths {
         patch: operations["switchTool"];
         trace?: never;
     };
+    "/api/mcp/servers/{name}/update": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Propose the newest version of a server that was added from the catalogue; the response waits to be applied
+         * @description Scope for devices: `config:write`.
+         */
+        post: operations["updateCatalogServer"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/mcp/updates": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the servers that were added from the catalogue, with newer versions
+         * @description Scope for devices: `config:read`.
+         */
+        get: operations["listCatalogUpdates"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/me": {
         parameters: {
             query?: never;
@@ -1471,6 +1571,146 @@ export interface components {
             p95_ms: number;
             /** Format: double */
             total: number;
+        };
+        CatalogEntry: {
+            deprecated?: boolean;
+            description: string;
+            /** @description name of the server that was added from it */
+            installed?: string;
+            /** @description npm, pypi, oci, nuget, mcpb, remote */
+            kinds: string[] | null;
+            /** @description of its publisher, about its state */
+            message?: string;
+            name: string;
+            /** @description name of the registry; bundled is yaya's own list */
+            registry: string;
+            title?: string;
+            version: string;
+        };
+        CatalogInput: {
+            choices?: string[] | null;
+            default?: string;
+            description?: string;
+            /** @enum {string} */
+            format: "string" | "number" | "boolean" | "filepath";
+            name: string;
+            placeholder?: string;
+            /** @description it takes several values */
+            repeated?: boolean;
+            required?: boolean;
+            /** @description the value goes to the store of secrets */
+            secret?: boolean;
+            /** @enum {string} */
+            use: "variable" | "argument" | "header" | "address";
+        };
+        CatalogInstall: {
+            /** @description name in yaya's configuration */
+            as?: string;
+            /** @description of the entry that was shown: another one now is refused */
+            digest: string;
+            /** @description hosts that it reaches beside the proposed ones */
+            hosts?: string[] | null;
+            inputs?: components["schemas"]["CatalogValue"][] | null;
+            /** @description id of an option */
+            option?: string;
+            /** @description sandbox of the process: server or guarded; the proposed one without it */
+            profile?: string;
+            registry: string;
+            version: string;
+        };
+        CatalogOption: {
+            /** @description its bundle has to be fetched first, to know what it asks for */
+            fetch?: boolean;
+            id: string;
+            /** @description package, or address with {variables} */
+            identifier: string;
+            inputs: components["schemas"]["CatalogInput"][] | null;
+            /** @description how to install that here */
+            install?: string;
+            /** @description npm, pypi, oci, nuget, mcpb or remote */
+            kind: string;
+            /** @description program to install, if the runner is not on yaya's PATH */
+            needs?: string;
+            /** @description why yaya does not use it */
+            refused?: string;
+            /** @description program that starts it */
+            runner?: string;
+            version?: string;
+        };
+        CatalogPage: {
+            /** @description date of the list that comes with yaya */
+            bundled: string;
+            /** @description cursor of the next page */
+            next?: string;
+            registries: components["schemas"]["CatalogRegistry"][] | null;
+            servers: components["schemas"]["CatalogEntry"][] | null;
+        };
+        CatalogRegistry: {
+            /** @description why its entries are old or missing */
+            error?: string;
+            name: string;
+            /**
+             * Format: date-time
+             * @description when it last answered
+             */
+            seen_at?: string;
+            /**
+             * Format: int64
+             * @description entries of its answer that cannot be used
+             */
+            skipped?: number;
+            url: string;
+        };
+        CatalogServer: {
+            /** @description id of the option that is used unless another one is named */
+            chosen?: string;
+            deprecated?: boolean;
+            description: string;
+            /** @description of all of this: what installCatalogServer agrees to */
+            digest: string;
+            /** @description name of the server that was added from it */
+            installed?: string;
+            /** @description npm, pypi, oci, nuget, mcpb, remote */
+            kinds: string[] | null;
+            /** @description of its publisher, about its state */
+            message?: string;
+            name: string;
+            options: components["schemas"]["CatalogOption"][] | null;
+            /** @description why none can be used */
+            refused?: string;
+            /** @description name of the registry; bundled is yaya's own list */
+            registry: string;
+            repository?: string;
+            /**
+             * Format: date-time
+             * @description when its registry said this
+             */
+            seen_at?: string;
+            /** @description proposed name in yaya's configuration */
+            short_name: string;
+            /** @description why it may be old */
+            stale?: string;
+            title?: string;
+            /** Format: date-time */
+            updated_at?: string;
+            version: string;
+            website?: string;
+        };
+        CatalogUpdate: {
+            /** @description why yaya does not know */
+            error?: string;
+            /** @description of its publisher, if it is deprecated */
+            message?: string;
+            name: string;
+            /** @description newer version of its entry */
+            newest?: string;
+            registry: string;
+            server: string;
+            version: string;
+        };
+        CatalogValue: {
+            name: string;
+            value: string;
         };
         Change: {
             /** @enum {string} */
@@ -2548,6 +2788,114 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Audit"][] | null;
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    searchCatalog: {
+        parameters: {
+            query?: {
+                /** @description words; without them all servers, page by page */
+                q?: string;
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CatalogPage"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getCatalogServer: {
+        parameters: {
+            query?: {
+                /** @description name of the registry; not needed if only one has the server */
+                registry?: string;
+                /** @description exact version; the newest without it */
+                version?: string;
+                /** @description id of an option whose bundle (mcpb) is to be fetched, to know what it asks for */
+                option?: string;
+            };
+            header?: never;
+            path: {
+                /** @description such as io.github.owner/server, with %2F for the slash */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CatalogServer"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    installCatalogServer: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description such as io.github.owner/server, with %2F for the slash */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CatalogInstall"];
+            };
+        };
+        responses: {
+            /** @description Accepted */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Change"];
                 };
             };
             /** @description Error */
@@ -3954,6 +4302,66 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    updateCatalogServer: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Accepted */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Change"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    listCatalogUpdates: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CatalogUpdate"][] | null;
+                };
             };
             /** @description Error */
             default: {
