@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -145,18 +144,8 @@ func TestCatalogCommands(t *testing.T) {
 func TestCatalogInstalls(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
-	var got atomic.Value
-	s := sdk.NewServer(&sdk.Implementation{Name: "weather", Version: "1"}, nil)
-	sdk.AddTool(s, &sdk.Tool{Name: "forecast", Description: "Tell the weather"}, func(context.Context, *sdk.CallToolRequest, struct{}) (*sdk.CallToolResult, any, error) {
-		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "rain"}}}, nil, nil
-	})
-	h := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s }, nil)
-	remote := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-		got.Store(q.Header.Get("Authorization"))
-		h.ServeHTTP(w, q)
-	}))
-	t.Cleanup(remote.Close)
-	r := newMCPRegistry(t, weatherEntry("1.0.0", remote.URL))
+	remote, got := forecaster(t)
+	r := newMCPRegistry(t, weatherEntry("1.0.0", remote))
 	b.must("config", "set", "catalog.registries", `["team=`+r.URL+`"]`)
 	b.serve()
 	at := "/catalogue/" + url.PathEscape("io.github.sky/weather")
@@ -170,14 +159,14 @@ func TestCatalogInstalls(t *testing.T) {
 	b.admin("POST", at+"/install", body(e.Digest, `,"hosts":["a.example"]`), 400, nil)
 	var ch admin.Change
 	b.admin("POST", at+"/install", body(e.Digest, ""), 202, &ch)
-	if ch.Runs != remote.URL+" with the headers Authorization" || strings.Contains(string(ch.Config), skySecret) || !slices.ContainsFunc(ch.Notes, func(n string) bool { return strings.Contains(n, "your own network") }) {
+	if ch.Runs != remote+" with the headers Authorization" || strings.Contains(string(ch.Config), skySecret) || !slices.ContainsFunc(ch.Notes, func(n string) bool { return strings.Contains(n, "your own network") }) {
 		t.Errorf("the change says %+v", ch)
 	}
 	var all []admin.Server
 	if b.admin("GET", "/mcp/servers", "", 200, &all); len(all) != 0 || len(b.secrets().Secrets) != 0 {
 		t.Errorf("before it is applied there are %v and %v", all, b.secrets())
 	}
-	r.entry.Store(strings.ReplaceAll(weatherEntry("1.0.0", remote.URL), "Weather of the world", "Now other words"))
+	r.entry.Store(strings.ReplaceAll(weatherEntry("1.0.0", remote), "Weather of the world", "Now other words"))
 	b.admin("POST", at+"/install", body(e.Digest, ""), 409, nil)
 	b.admin("POST", "/mcp/changes/"+ch.ID+"/apply", "", 200, nil)
 	b.waitState("weather", "ready")
@@ -202,4 +191,39 @@ func current(b *box, at string) string {
 	var e admin.CatalogServer
 	b.admin("GET", at, "", 200, &e)
 	return e.Digest
+}
+
+// forecaster is a remote server of the catalogue, and the last Authorization that it got.
+func forecaster(t *testing.T) (address string, got *atomic.Value) {
+	got = new(atomic.Value)
+	s := sdk.NewServer(&sdk.Implementation{Name: "weather", Version: "1"}, nil)
+	sdk.AddTool(s, &sdk.Tool{Name: "forecast", Description: "Tell the weather"}, answers("rain"))
+	h := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s }, nil)
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		got.Store(q.Header.Get("Authorization"))
+		h.ServeHTTP(w, q)
+	}))
+	t.Cleanup(func() {
+		srv.CloseClientConnections()
+		srv.Close()
+	})
+	return srv.URL, got
+}
+
+// The page finds a server in the catalogue, asks for its secret, shows what would run, and adds
+// it; its first call is in Traffic.
+func TestPageCatalogue(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	remote, got := forecaster(t)
+	r := newMCPRegistry(t, weatherEntry("1.0.0", remote))
+	b.must("config", "set", "catalog.registries", `["team=`+r.URL+`"]`)
+	b.serve()
+	b.scenario("catalogue", map[string]any{"secret": skySecret, "remote": remote}, nil)
+	if got.Load() != "Bearer "+skySecret {
+		t.Errorf("the server got %q", got.Load())
+	}
+	if all := b.holding(skySecret); len(all) > 0 {
+		t.Errorf("the secret is in %q", all)
+	}
 }

@@ -10,6 +10,7 @@ import { style } from './style.js';
 import { ms, plain } from './text.js';
 import { Ticks } from './ticks.js';
 import { Do, Empty, html, Icon, Name, Of, State, typed, View } from './ui.js';
+import { t } from './words.js';
 
 style('plot');
 style('servers');
@@ -65,6 +66,7 @@ function List({ of }) {
     actions=${write &&
     html`
       <a class="button" href=${href('start')}><${Icon} of="download" />Import</a>
+      <a class="button" href=${href('catalogue')}><${Icon} of="catalogue" />${t('Catalogue')}</a>
       <a class="button primary" href=${href('servers', '', 'new')}>
         <${Icon} of="plus" />
         Add a server

@@ -52,6 +52,14 @@ export const VIEWS = [
     load: () => import('./tools.js'),
   },
   {
+    at: 'catalogue',
+    title: t('Catalogue'),
+    icon: 'catalogue',
+    needs: 'config:read',
+    group: t('Connect'),
+    load: () => import('./catalogue.js'),
+  },
+  {
     at: 'quarantine',
     title: t('Quarantine'),
     icon: 'shield',

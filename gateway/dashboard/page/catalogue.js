@@ -1,0 +1,152 @@
+// The catalogue: servers of registries, and of the list that comes with yaya.
+// @ts-check
+import { useState } from './vendor/hooks.js';
+import { Agree } from './agree.js';
+import { api, seg } from './api.js';
+import { Install } from './install.js';
+import { Tile } from './servers.js';
+import { go, href, may, useLoaded } from './state.js';
+import { plain } from './text.js';
+import { toast } from './toast.js';
+import { Do, Empty, html, Icon, Name, Of, Problem, typed, View } from './ui.js';
+import { t } from './words.js';
+
+/** @typedef {Admin<'CatalogEntry'>} Found */
+
+/** @param {{rest: string[]}} p */
+export default function Catalogue({ rest: [words = ''] }) {
+  const [text, setText] = useState(words);
+  const [chosen, setChosen] = useState(/** @type {Found | null} */ (null));
+  const of = useLoaded(`/api/catalogue?q=${encodeURIComponent(words)}`, ['servers']);
+  return html`<${View}
+    title=${t('Catalogue')}
+    lead=${t(
+      'Anybody can publish a server. Nothing runs before you have seen exactly what would run, and approved it.',
+    )}>
+    <${Updates} />
+    <form
+      class="filters"
+      role="search"
+      onSubmit=${(/** @type {Event} */ e) => {
+        e.preventDefault();
+        go('catalogue', text.trim());
+      }}>
+      <input
+        type="search"
+        maxlength="200"
+        aria-label=${t('Search the catalogue')}
+        placeholder=${t('Search the catalogue')}
+        value=${text}
+        onInput=${typed(setText)} />
+      <button type="submit"><${Icon} of="search" />${t('Search')}</button>
+    </form>
+    <${Of} of=${of}>
+      ${(/** @type {Admin<'CatalogPage'>} */ page) => html`
+        ${page.registries.map(
+          (r) =>
+            r.error &&
+            html`<${Problem}
+              key=${r.name}
+              error=${t(
+                'The registry {name} does not answer, so its servers are missing or old: {error}',
+                { name: r.name, error: plain(r.error) },
+              )} />`,
+        )}
+        <${Pages} key=${words} first=${page} choose=${setChosen} />
+      `}
+    <//>
+    ${chosen && html`<${Install} entry=${chosen} close=${() => setChosen(null)} />`}
+  <//>`;
+}
+
+/** The servers of one page, and of those that were asked for after it.
+ * @param {{first: Admin<'CatalogPage'>, choose: (s: Found) => void}} p */
+function Pages({ first, choose }) {
+  const [more, setMore] = useState(/** @type {Admin<'CatalogPage'>[]} */ ([]));
+  const pages = [first, ...more];
+  const all = pages.flatMap((p) => p.servers);
+  const next = pages.at(-1)?.next;
+  if (!all.length) return html`<${Empty} icon="catalogue">${t('No server fits.')}<//>`;
+  return html`
+    <ul class="plain cards">
+      ${all.map((s) => html`<${Card} key=${`${s.registry} ${s.name}`} s=${s} choose=${choose} />`)}
+    </ul>
+    ${next &&
+    html`<div class="buttons">
+      <${Do} run=${async () => {
+        const p = await api('GET', `/api/catalogue?cursor=${encodeURIComponent(next)}`);
+        setMore([...more, p]);
+      }}>
+        ${t('Show more')}
+      <//>
+    </div>`}
+  `;
+}
+
+/** @param {{s: Found, choose: (s: Found) => void}} p */
+const Card = ({ s, choose }) =>
+  html`<li class="card">
+    <span class="flex">
+      <${Tile} name=${s.title || s.name} />
+      <span class="two grow">
+        <b class="strong"><${Name} text=${s.title || s.name} max=${64} /></b>
+        <small class="faint"><${Name} text=${s.name} max=${80} /></small>
+      </span>
+      ${s.installed
+        ? html`<a class="badge" href=${href('servers', s.installed)}>${t('Added')}</a
+            >`
+        : may('config:write') &&
+          html`<button
+            type="button"
+            class="small"
+            aria-label=${t('Add {name}', { name: plain(s.title || s.name) })}
+            onClick=${() => choose(s)}>
+            <${Icon} of="plus" />
+            ${t('Add')}
+          </button>`}
+    </span>
+    <p><${Name} text=${s.description} max=${300} /></p>
+    <p class="faint">
+      ${s.kinds.join(', ')} · ${s.version} · ${s.registry}
+      ${s.deprecated && html` · <span class="bad">${t('deprecated')}</span>`}
+    </p>
+  </li>`;
+
+/** Newer versions of the servers that were added from the catalogue. */
+function Updates() {
+  const of = useLoaded('/api/mcp/updates', ['servers']);
+  const [change, setChange] = useState(/** @type {Admin<'Change'> | null} */ (null));
+  const rows = (of.data ?? []).filter((/** @type {Admin<'CatalogUpdate'>} */ u) => u.newest);
+  if (!rows.length && !change) return null;
+  return html`<section class="box" aria-label=${t('Updates')}>
+    <header><h2>${t('Updates')}</h2></header>
+    <ul class="plain body">
+      ${rows.map(
+        (/** @type {Admin<'CatalogUpdate'>} */ u) =>
+          html`<li key=${u.server} class="flex">
+            <span class="grow">
+              <b><${Name} text=${u.server} max=${64} /></b> ${plain(u.version)}
+              → ${plain(u.newest)}
+            </span>
+            ${may('config:write') &&
+            html`<${Do}
+              kind="small"
+              label=${t('Update {name}', { name: plain(u.server) })}
+              run=${async () =>
+                setChange(await api('POST', `/api/mcp/servers/${seg(u.server)}/update`))}>
+              ${t('Update')}
+            <//>`}
+          </li>`,
+      )}
+    </ul>
+    ${change &&
+    html`<${Agree}
+      changes=${[change]}
+      cancel=${() => setChange(null)}
+      done=${() => {
+        setChange(null);
+        of.reload();
+        toast(t('The change is in force.'));
+      }} />`}
+  </section>`;
+}
