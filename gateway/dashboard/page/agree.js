@@ -5,6 +5,7 @@ import { api, seg } from './api.js';
 import { Dialog } from './dialog.js';
 import { plain, words } from './text.js';
 import { Do, html, Name, Pre, Problem } from './ui.js';
+import { t } from './words.js';
 
 /** Shows in full what a change would run; the button that approves it has a delay.
  * @param {{changes: Admin<'Change'>[], done: () => void, cancel: () => void}} p */
@@ -33,16 +34,23 @@ export function Agree({ changes, done, cancel }) {
   };
   return html`<${Dialog}
     wide
-    title=${left.length === 1 ? 'This would run' : `These ${left.length} would run`}
+    title=${left.length === 1 ? t('This would run') : t('These {n} would run', { n: left.length })}
     onClose=${cancel}>
-    <p>yaya starts these on this machine, as you, or talks to them. Agree only to what you know.</p>
+    <p>
+      ${t(
+        'yaya starts these on this machine, as you, or talks to them. Agree only to what you know.',
+      )}
+    </p>
     <ul class="plain changes">
       ${left.map(
         (c) => html`<li key=${c.id}>
           <b><${Name} text=${c.server} /></b> <small class="muted">
-            ${c.action === 'add' ? 'new' : 'changed'}
+            ${c.action === 'add' ? t('new') : t('changed')}
           </small>
-          <${Pre} all text=${c.runs} label=${`What ${plain(c.server)} would run`} />
+          <${Pre}
+            all
+            text=${c.runs}
+            label=${t('What {server} would run', { server: plain(c.server) })} />
           ${(c.notes ?? []).map(
             (/** @type {string} */ n) =>
               html`<p class="muted"><${Name} text=${n} max=${300} /></p>`,
@@ -55,15 +63,15 @@ export function Agree({ changes, done, cancel }) {
               await api('DELETE', `/api/mcp/changes/${seg(c.id)}`).catch(() => {});
               drop(c);
             }}>
-            Leave out
+            ${t('Leave out')}
           <//>`}
         </li>`,
       )}
     </ul>
     <div class="buttons">
-      <button type="button" onClick=${cancel}>Cancel</button>
+      <button type="button" onClick=${cancel}>${t('Cancel')}</button>
       <${Do} arm kind="primary" run=${() => apply(left)}>
-        ${left.length === 1 ? 'Approve' : 'Approve all'}
+        ${left.length === 1 ? t('Approve') : t('Approve all')}
       <//>
     </div>
   <//>`;

@@ -1,5 +1,6 @@
 // Requests to yaya: as the user of this machine, or with a device's token.
 // @ts-check
+import { t } from './words.js';
 
 export class ApiError extends Error {
   /** @param {number} status @param {string} message */
@@ -36,7 +37,7 @@ async function send(method, path, o = {}) {
       cache: 'no-store',
     });
   } catch {
-    throw new ApiError(0, 'yaya cannot be reached');
+    throw new ApiError(0, t('yaya cannot be reached'));
   }
 }
 
@@ -53,7 +54,10 @@ export async function request(method, path, o) {
   } catch {
     // the response has no error message
   }
-  throw new ApiError(r.status, body?.detail ?? body?.error?.message ?? `yaya answered ${r.status}`);
+  throw new ApiError(
+    r.status,
+    body?.detail ?? body?.error?.message ?? t('yaya answered {status}', { status: r.status }),
+  );
 }
 
 /** Calls an operation of the API, with JSON both ways.

@@ -7,6 +7,7 @@ import { Frame } from './frame.js';
 import { Live } from './live.js';
 import { changed, locate, page } from './state.js';
 import { html } from './ui.js';
+import { t } from './words.js';
 
 /** @type {device.Device | null} */
 let self = null;
@@ -74,11 +75,11 @@ async function next() {
   }
 }
 
-/** @param {device.Token} t */
-function keep(t) {
-  token = t;
+/** @param {device.Token} next */
+function keep(next) {
+  token = next;
   clearTimeout(renewal);
-  const half = Math.min(Math.max((t.expires - Date.now()) / 2, 30_000), 2 ** 31 - 1);
+  const half = Math.min(Math.max((next.expires - Date.now()) / 2, 30_000), 2 ** 31 - 1);
   renewal = setTimeout(async () => {
     if (await renew())
       page.live?.push(null, 'phoenix', 'auth', { device_token: token?.token }).catch(() => {});
@@ -93,10 +94,11 @@ async function thrownOut() {
   render(html`<${Enrol} out device=${self} admitted=${admitted} />`, root);
 }
 
-/** Starts the page for a device with its token. @param {device.Device} d @param {device.Token} t */
-async function admitted(d, t) {
+/** Starts the page for a device with its token. @param {device.Device} d
+ * @param {device.Token} got */
+async function admitted(d, got) {
   self = d;
-  keep(t);
+  keep(got);
   await begin();
 }
 
@@ -112,8 +114,8 @@ async function begin() {
   } catch {
     render(
       html`<main class="alone">
-        <h1>yaya cannot be reached</h1>
-        <button onClick=${() => location.reload()}>Try again</button>
+        <h1>${t('yaya cannot be reached')}</h1>
+        <button onClick=${() => location.reload()}>${t('Try again')}</button>
       </main>`,
       root,
     );
@@ -128,7 +130,7 @@ async function begin() {
   if (r.status !== 401 && token) {
     render(
       html`<main class="alone">
-        <h1>This device may not use the page</h1>
+        <h1>${t('This device may not use the page')}</h1>
         <p>${body.detail ?? ''}</p>
       </main>`,
       root,
@@ -138,7 +140,7 @@ async function begin() {
   if (r.status !== 401) {
     render(
       html`<main class="alone">
-        <h1>Access is not allowed from here</h1>
+        <h1>${t('Access is not allowed from here')}</h1>
         <p>${body.detail ?? ''}</p>
       </main>`,
       root,

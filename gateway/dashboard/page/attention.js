@@ -3,11 +3,11 @@
 // @ts-check
 import { href, may, useLoaded } from './state.js';
 import { plain } from './text.js';
-import { count } from './words.js';
+import { count, rich, t } from './words.js';
 
 /** One thing that needs somebody. Its texts are shown as text.
- * @typedef {{key: string, tone: 'bad' | 'busy' | '', icon: string, who: string, what: string,
- * detail: string, to: string, action: string}} Need */
+ * @typedef {{key: string, tone: 'bad' | 'busy' | '', icon: string, who: string,
+ * says: (who: Children) => Children[], detail: string, to: string, action: string}} Need */
 
 /** @param {Admin<'Ask'>[]} asks @returns {Need[]} */
 const fromAsks = (asks) =>
@@ -16,10 +16,10 @@ const fromAsks = (asks) =>
     tone: 'busy',
     icon: 'approval',
     who: a.tool_name,
-    what: 'waits for your approval',
+    says: (who) => rich('{who} waits for your approval', { who }),
     detail: a.brief ?? '',
     to: href('approvals'),
-    action: 'Review',
+    action: t('Review'),
   }));
 
 /** States in which a server does not do what it was configured for. */
@@ -34,12 +34,12 @@ const fromServers = (servers) =>
       tone: s.state === 'degraded' ? 'busy' : 'bad',
       icon: s.state === 'degraded' ? 'warning' : 'error',
       who: s.name,
-      what:
+      says: (who) =>
         s.state === 'failed'
-          ? 'failed'
+          ? rich('{who} failed', { who })
           : s.state === 'invalid'
-            ? 'has an invalid configuration'
-            : 'is degraded',
+            ? rich('{who} has an invalid configuration', { who })
+            : rich('{who} is degraded', { who }),
       detail: [
         s.reason || s.last_error,
         s.restarts > 0 && count(s.restarts, '{n} restart', '{n} restarts'),
@@ -47,7 +47,7 @@ const fromServers = (servers) =>
         .filter(Boolean)
         .join(' · '),
       to: href('servers', s.name),
-      action: 'Open',
+      action: t('Open'),
     }));
 
 /** How many changes of a server wait. @param {Admin<'Waiting'>} w */
@@ -60,15 +60,19 @@ const fromQuarantine = (waiting) =>
     tone: 'busy',
     icon: 'shield',
     who: w.server,
-    what: w.runs
-      ? 'waits for your approval to start'
-      : `has ${count(changesOf(w), '{n} change', '{n} changes')} that you have not approved`,
+    says: (who) =>
+      w.runs
+        ? rich('{who} waits for your approval to start', { who })
+        : rich('{who} has {changes} that you have not approved', {
+            who,
+            changes: count(changesOf(w), '{n} change', '{n} changes'),
+          }),
     detail: w.tools
       .slice(0, 4)
-      .map((t) => t.name)
+      .map((x) => x.name)
       .join(', '),
     to: href('quarantine'),
-    action: 'Compare',
+    action: t('Compare'),
   }));
 
 /** @param {Admin<'DeviceInfo'>[]} devices @returns {Need[]} */
@@ -80,10 +84,10 @@ const fromDevices = (devices) =>
       tone: '',
       icon: 'device',
       who: d.label || d.device_id,
-      what: 'asks for access',
-      detail: d.peer ? `from ${d.peer}` : '',
+      says: (who) => rich('{who} asks for access', { who }),
+      detail: d.peer ? t('from {address}', { address: d.peer }) : '',
       to: href('devices'),
-      action: 'Review',
+      action: t('Review'),
     }));
 
 /** Everything that needs somebody and that this user may see.
@@ -106,4 +110,4 @@ export function useAttention() {
 }
 
 /** A need in one sentence. @param {Need} n */
-export const sentence = (n) => `${plain(n.who)} ${n.what}`;
+export const sentence = (n) => n.says(plain(n.who)).join('');

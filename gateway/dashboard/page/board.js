@@ -6,15 +6,15 @@ import { Calls } from './calls.js';
 import { Legend, Plot, Spark } from './plot.js';
 import { href, may, useLoaded } from './state.js';
 import { ms, stateWord } from './text.js';
-import { count } from './words.js';
 import { Empty, html, Icon, Name } from './ui.js';
+import { count, locale, rich, t } from './words.js';
 
 /** @typedef {Admin<'Series'>} Series */
 
 /** @param {Admin<'Server'>} s */
 const works = (s) => s.state === 'ready' || s.state === 'degraded';
 
-const number = (/** @type {number} */ n) => n.toLocaleString('en-US');
+const number = (/** @type {number} */ n) => n.toLocaleString(locale());
 
 /** How many of the servers are ready, as a bar. @param {{all: Admin<'Server'>[]}} p */
 function Meter({ all }) {
@@ -28,7 +28,7 @@ function Meter({ all }) {
     viewBox="0 0 120 6"
     preserveAspectRatio="none"
     role="img"
-    aria-label=${`${good} ready, ${bad} failed, ${off} off`}>
+    aria-label=${t('{good} ready, {bad} failed, {off} off', { good, bad, off })}>
     ${[
       ['sok', good],
       ['swarn', all.length - good - bad - off],
@@ -44,51 +44,57 @@ function Meter({ all }) {
 
 /** @param {{servers: Admin<'Server'>[] | undefined, hour: Series | undefined}} p */
 function Sums({ servers, hour }) {
-  const t = hour?.total;
+  const sum = hour?.total;
   const worst = hour?.groups.reduce((a, b) => (b.errors > a.errors ? b : a), hour.groups[0]);
   return html`<div class="sums">
     ${servers &&
     html`<a href=${href('servers')}>
-      <span class="k"><${Icon} of="server" />Servers ready</span>
-      <span class="v">${servers.filter(works).length} <small>of ${servers.length}</small></span>
+      <span class="k"><${Icon} of="server" />${t('Servers ready')}</span>
+      <span class="v">
+        ${servers.filter(works).length} <small>${t('of {n}', { n: servers.length })}</small>
+      </span>
       <${Meter} all=${servers} />
     </a>`}
     ${hour &&
-    t &&
+    sum &&
     html`
       <a href=${href('traffic', 'last:60')}>
-        <span class="k"><${Icon} of="traffic" />Calls, last hour</span>
-        <span class="v">${number(t.calls)}</span>
+        <span class="k"><${Icon} of="traffic" />${t('Calls, last hour')}</span>
+        <span class="v">${number(sum.calls)}</span>
         <${Spark}
           tone="s1"
           fill
-          label="Calls by minute"
+          label=${t('Calls by minute')}
           values=${hour.slices.map((s) => s.calls)} />
       </a>
       <a href=${href('traffic', 'failed last:60')}>
-        <span class="k"><${Icon} of="error" />Failed</span>
+        <span class="k"><${Icon} of="error" />${t('Failed')}</span>
         <span class="v">
-          ${t.calls ? ((t.errors / t.calls) * 100).toFixed(1) + ' %' : '–'}
+          ${sum.calls ? ((sum.errors / sum.calls) * 100).toFixed(1) + ' %' : '–'}
           ${worst &&
           worst.errors > 0 &&
           html`<small class="bad">
-            ${worst.errors} of ${t.errors} in <${Name} text=${worst.name || 'yaya'} max=${24} />
+            ${rich('{n} of {all} in {server}', {
+              n: worst.errors,
+              all: sum.errors,
+              server: html`<${Name} text=${worst.name || 'yaya'} max=${24} />`,
+            })}
           </small>`}
         </span>
         <${Spark}
           tone="se"
-          label="Failed calls by minute"
+          label=${t('Failed calls by minute')}
           values=${hour.slices.map((s) => s.errors)} />
       </a>
-      <a href=${href('metrics')} title="95 % of the calls took at most that long">
+      <a href=${href('metrics')} title=${t('95 % of the calls took at most that long')}>
         <span class="k"><${Icon} of="clock" />p95</span>
         <span class="v">
-          ${t.calls ? ms(t.p95_ms) : '–'}
-          ${t.calls > 0 && html`<small>median ${ms(t.p50_ms)}</small>`}
+          ${sum.calls ? ms(sum.p95_ms) : '–'}
+          ${sum.calls > 0 && html`<small>${t('median {time}', { time: ms(sum.p50_ms) })}</small>`}
         </span>
         <${Spark}
           tone="s2"
-          label="p95 by minute"
+          label=${t('p95 by minute')}
           values=${hour.slices.map((s) => (s.calls ? s.p95_ms : null))} />
       </a>
     `}
@@ -97,26 +103,26 @@ function Sums({ servers, hour }) {
 
 /** @param {{hour: Series}} p */
 function Traffic({ hour }) {
-  const failed = { name: 'failed', tone: 'se', values: hour.slices.map((s) => s.errors) };
+  const failed = { name: t('failed'), tone: 'se', values: hour.slices.map((s) => s.errors) };
   const good = {
-    name: 'answered',
+    name: t('answered'),
     tone: 's1',
     values: hour.slices.map((s) => s.calls - s.errors),
   };
-  const t = hour.total;
-  return html`<section class="box" aria-label="Calls">
+  const sum = hour.total;
+  return html`<section class="box" aria-label=${t('Calls')}>
     <header>
-      <h2>Calls</h2>
-      <span class="faint">a minute</span>
+      <h2>${t('Calls')}</h2>
+      <span class="faint">${t('a minute')}</span>
       <${Legend} lines=${[
-        [good, number(t.calls - t.errors)],
-        [failed, number(t.errors)],
+        [good, number(sum.calls - sum.errors)],
+        [failed, number(sum.errors)],
       ]} />
     </header>
     <div class="body">
       <${Plot}
         stacked
-        label="Calls by minute in the last hour"
+        label=${t('Calls by minute in the last hour')}
         times=${hour.slices.map((s) => Date.parse(s.ts))}
         lines=${[good, failed]}
         show=${number} />
@@ -126,8 +132,11 @@ function Traffic({ hour }) {
 
 /** The last calls, as they end. @param {{calls: Admin<'Record'>[]}} p */
 function Now({ calls }) {
-  return html`<section class="box" aria-label="Last calls">
-    <header><h2>Last calls</h2><a class="end" href=${href('traffic')}>Traffic</a></header>
+  return html`<section class="box" aria-label=${t('Last calls')}>
+    <header>
+      <h2>${t('Last calls')}</h2>
+      <a class="end" href=${href('traffic')}>${t('Traffic')}</a>
+    </header>
     ${calls.length
       ? html`<ul class="rows tight">
           ${calls.map(
@@ -145,16 +154,16 @@ function Now({ calls }) {
               </li>`,
           )}
         </ul>`
-      : html`<${Empty}>No calls are recorded yet.<//>`}
+      : html`<${Empty}>${t('No calls are recorded yet.')}<//>`}
   </section>`;
 }
 
 /** @param {{list: Admin<'Group'>[], connected: number | undefined}} p */
 const Clients = ({ list, connected }) =>
-  html`<section class="box" aria-label="Clients">
+  html`<section class="box" aria-label=${t('Clients')}>
     <header>
-      <h2>Clients</h2>
-      <span class="faint">last hour</span>
+      <h2>${t('Clients')}</h2>
+      <span class="faint">${t('last hour')}</span>
       ${connected !== undefined &&
       html`<span class="faint end">
         ${count(connected, '{n} MCP session', '{n} MCP sessions')}
@@ -168,15 +177,18 @@ const Clients = ({ list, connected }) =>
               (g) =>
                 html`<li key=${g.name}>
                   <span class="cut grow">
-                    <${Name} text=${g.name || 'yaya’s own agents and page'} max=${48} />
+                    <${Name} text=${g.name || t('yaya’s own agents and page')} max=${48} />
                   </span>
                   <small class="faint nw">${count(g.calls, '{n} call', '{n} calls')}</small>
-                  ${g.errors > 0 && html`<small class="bad nw">${g.errors} failed</small>`}
+                  ${g.errors > 0 &&
+                  html`<small class="bad nw">${t('{n} failed', { n: g.errors })}</small>`}
                 </li>`,
             )}
         </ul>`
       : html`<${Empty}>
-          No client has called in the last hour. <a href=${href('start')}>Connect one</a>
+          ${rich('No client has called in the last hour. {connect}', {
+            connect: html`<a href=${href('start')}>${t('Connect one')}</a>`,
+          })}
         <//>`}
   </section>`;
 
@@ -195,11 +207,11 @@ function useTraffic() {
   }, [on]);
   useEffect(() => {
     if (!last) return undefined;
-    const t = setTimeout(() => {
+    const timer = setTimeout(() => {
       hour.reload();
       clients.reload();
     }, 2000);
-    return () => clearTimeout(t);
+    return () => clearTimeout(timer);
   }, [last]);
   return { calls, hour: hour.data, clients: clients.data };
 }

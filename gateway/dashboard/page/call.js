@@ -9,6 +9,7 @@ import { href, may, useLoaded } from './state.js';
 import { ms, plain, pretty, size } from './text.js';
 import { toast } from './toast.js';
 import { Do, Empty, html, Icon, Name, Of, Pre } from './ui.js';
+import { locale, rich, t } from './words.js';
 
 /** @typedef {Admin<'Record'>} Call */
 
@@ -24,29 +25,31 @@ function shown(text) {
 /** Why a call cannot be made again, '' if it can.
  * @param {Call} c @param {Admin<'Tool'> | undefined} tool */
 function obstacle(c, tool) {
-  if (c.method !== 'tools/call') return 'Only calls of tools can be made again.';
-  if (!tool) return 'The tool is not offered now.';
-  if (tool.for_agents) return 'The tool works only in a conversation.';
+  if (c.method !== 'tools/call') return t('Only calls of tools can be made again.');
+  if (!tool) return t('The tool is not offered now.');
+  if (tool.for_agents) return t('The tool works only in a conversation.');
   if (!may('tools:call') || !may('approvals:answer'))
-    return 'This device cannot call tools: it needs tools:call and approvals:answer.';
-  if (c.arguments_bytes > 0 && !c.arguments) return 'The arguments were not recorded.';
-  if (c.arguments?.includes('****')) return 'The arguments hold a secret, which is not recorded.';
+    return t('This device cannot call tools: it needs tools:call and approvals:answer.');
+  if (c.arguments_bytes > 0 && !c.arguments) return t('The arguments were not recorded.');
+  if (c.arguments?.includes('****'))
+    return t('The arguments hold a secret, which is not recorded.');
   if (new TextEncoder().encode(c.arguments ?? '').length < c.arguments_bytes)
-    return 'The arguments were too long to be recorded whole.';
+    return t('The arguments were too long to be recorded whole.');
   return '';
 }
 
 /** Asks with the whole call before it is made again.
  * @param {{c: Call, tool: Admin<'Tool'>, done: () => void}} p */
 function Replay({ c, tool, done }) {
-  return html`<${Dialog} wide title="Call it again" onClose=${done}>
+  return html`<${Dialog} wide title=${t('Call it again')} onClose=${done}>
     <p>
-      <code><${Name} text=${tool.name} max=${128} /></code> runs with exactly these arguments. The
-      call counts as approved by you.
+      ${rich('{tool} runs with exactly these arguments. The call counts as approved by you.', {
+        tool: html`<code><${Name} text=${tool.name} max=${128} /></code>`,
+      })}
     </p>
-    <${Pre} all text=${shown(c.arguments || '{}')} label="Arguments, all of them" />
+    <${Pre} all text=${shown(c.arguments || '{}')} label=${t('Arguments, all of them')} />
     <div class="buttons">
-      <button type="button" onClick=${done}>Cancel</button>
+      <button type="button" onClick=${done}>${t('Cancel')}</button>
       <${Do}
         arm
         kind="primary"
@@ -60,12 +63,12 @@ function Replay({ c, tool, done }) {
           done();
           toast(
             out.ok
-              ? `The call took ${ms(out.took_ms)}.`
-              : `The call failed: ${plain(out.brief).slice(0, 200)}`,
+              ? t('The call took {time}.', { time: ms(out.took_ms) })
+              : t('The call failed: {error}', { error: plain(out.brief).slice(0, 200) }),
             out.ok ? 'check' : 'error',
           );
         }}>
-        Call it again
+        ${t('Call it again')}
       <//>
     </div>
   <//>`;
@@ -84,7 +87,7 @@ export function Detail({ id, close }) {
   }, []);
   return html`<section
     class="drawer"
-    aria-label="Call"
+    aria-label=${t('Call')}
     ref=${box}
     tabindex="-1"
     onKeyDown=${(/** @type {KeyboardEvent} */ e) => {
@@ -92,12 +95,12 @@ export function Detail({ id, close }) {
       e.stopPropagation();
       close();
     }}>
-    <button type="button" class="icon shut" aria-label="Close the call" onClick=${close}>
+    <button type="button" class="icon shut" aria-label=${t('Close the call')} onClick=${close}>
       <${Icon} of="close" />
     </button>
     ${/^\d{1,15}$/.test(id)
       ? html`<${Of} of=${call}>${(/** @type {Call} */ c) => html`<${Parts} c=${c} />`}<//>`
-      : html`<${Empty}>Call not found.<//>`}
+      : html`<${Empty}>${t('Call not found.')}<//>`}
   </section>`;
 }
 
@@ -105,7 +108,7 @@ export function Detail({ id, close }) {
 function Parts({ c }) {
   const tools = useLoaded(may('config:read') ? '/api/tools' : null, ['tools']).data;
   const [again, setAgain] = useState(false);
-  const tool = tools?.find((t) => t.provider === (c.server ?? '') && (t.tool || t.name) === c.tool);
+  const tool = tools?.find((x) => x.provider === (c.server ?? '') && (x.tool || x.name) === c.tool);
   const why = obstacle(c, tool);
   return html`
     <header>
@@ -118,56 +121,63 @@ function Parts({ c }) {
           <span class=${'dot ' + toneOf(c)}></span>
           <span class="cap">${outcomeOf(c)}</span>
         </span>
-        <span class="faint" title=${new Date(c.time).toLocaleString()}>${exactly(c.time)}</span>
+        <span class="faint" title=${new Date(c.time).toLocaleString(locale())}>
+          ${exactly(c.time)}
+        </span>
         <span class="faint">${ms(c.took_ms)}</span>
       </p>
     </header>
     ${c.error && html`<p class="problem"><${Name} text=${c.error} max=${1000} /></p>`}
     <h3 class="flex">
-      Arguments <span class="faint end">${size(c.arguments_bytes)}</span>
+      ${t('Arguments')} <span class="faint end">${size(c.arguments_bytes)}</span>
       ${c.arguments && html`<${Copy} text=${plain(c.arguments, true)} />`}
     </h3>
     ${c.arguments
-      ? html`<${Pre} text=${shown(c.arguments)} label="Arguments of the call" />`
-      : html`<p class="faint">${c.arguments_bytes ? 'They were not recorded.' : 'None.'}</p>`}
+      ? html`<${Pre} text=${shown(c.arguments)} label=${t('Arguments of the call')} />`
+      : html`<p class="faint">${c.arguments_bytes ? t('They were not recorded.') : t('None.')}</p>`}
     <h3 class="flex">
-      Result <span class="faint end">${size(c.result_bytes)}${c.cut ? ', cut' : ''}</span>
+      ${t('Result')} <span class="faint end">
+        ${c.cut ? t('{size}, cut', { size: size(c.result_bytes) }) : size(c.result_bytes)}
+      </span>
       ${c.result && html`<${Copy} text=${plain(c.result, true)} />`}
     </h3>
     ${c.result
-      ? html`<${Pre} text=${shown(c.result)} label="Result of the call" />`
+      ? html`<${Pre} text=${shown(c.result)} label=${t('Result of the call')} />`
       : html`<p class="faint">
           ${c.busy
-            ? 'There was too much traffic to record it.'
+            ? t('There was too much traffic to record it.')
             : c.result_bytes
-              ? 'It was not recorded.'
-              : 'None.'}
+              ? t('It was not recorded.')
+              : t('None.')}
         </p>`}
-    <h3>Who</h3>
+    <h3>${t('Who')}</h3>
     <dl>
-      <dt>Client</dt>
+      <dt>${t('Client')}</dt>
       <dd>
         ${c.client
           ? html`<${Name} text=${`${c.client} ${c.client_version ?? ''}`} max=${120} />`
           : plain(c.origin)}
       </dd>
-      <dt>Caller</dt>
+      <dt>${t('Caller')}</dt>
       <dd><${Name} text=${c.principal || '–'} max=${120} /></dd>
       ${c.session &&
       html`
-        <dt>Session</dt>
+        <dt>${t('Session')}</dt>
         <dd>
           ${c.origin === 'loop'
             ? html`<a href=${href('chat', c.session)}><${Name} text=${c.session} max=${80} /></a>`
             : html`<${Name} text=${c.session} max=${80} />`}
         </dd>
       `}
-      <dt>Approval</dt>
+      <dt>${t('Approval')}</dt>
       <dd>
-        ${c.approval ? 'A person approved this very call' : 'No person has approved this very call'}
+        ${c.approval
+          ? t('A person approved this very call')
+          : t('No person has approved this very call')}
       </dd>
-      ${c.trace && html`<dt>Trace</dt><dd><code><${Name} text=${c.trace} max=${64} /></code></dd>`}
-      <dt>Number</dt>
+      ${c.trace &&
+      html`<dt>${t('Trace')}</dt><dd><code><${Name} text=${c.trace} max=${64} /></code></dd>`}
+      <dt>${t('Number')}</dt>
       <dd>${c.id}</dd>
     </dl>
     <div class="buttons">
@@ -177,10 +187,10 @@ function Parts({ c }) {
         disabled=${Boolean(why)}
         onClick=${() => setAgain(true)}>
         <${Icon} of="replay" />
-        Replay …
+        ${t('Replay …')}
       </button>
-      ${tool && html`<a class="button" href=${href('tools', tool.name)}>Open the tool</a>`}
-      <${Copy} text=${plain(JSON.stringify(c, null, 2), true)} label="Copy all" />
+      ${tool && html`<a class="button" href=${href('tools', tool.name)}>${t('Open the tool')}</a>`}
+      <${Copy} text=${plain(JSON.stringify(c, null, 2), true)} label=${t('Copy all')} />
     </div>
     ${why && html`<p class="faint">${why}</p>`}
     ${again && tool && html`<${Replay} c=${c} tool=${tool} done=${() => setAgain(false)} />`}

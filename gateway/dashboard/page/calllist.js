@@ -3,8 +3,8 @@
 // @ts-check
 import { useEffect, useLayoutEffect, useRef, useState } from './vendor/hooks.js';
 import { ms, size, stateWord } from './text.js';
-import { count } from './words.js';
 import { html, Name } from './ui.js';
+import { count, locale, t } from './words.js';
 
 /** @typedef {Admin<'Record'>} Call */
 
@@ -16,7 +16,7 @@ export const toneOf = (c) =>
 
 /** The outcome of a call in words. @param {Call} c */
 export const outcomeOf = (c) =>
-  c.outcome === 'ok' ? 'OK' : c.outcome === 'tool' ? 'Tool error' : stateWord(c.outcome);
+  c.outcome === 'ok' ? t('OK') : c.outcome === 'tool' ? t('Tool error') : stateWord(c.outcome);
 
 /** @param {string} at */
 export function exactly(at) {
@@ -101,7 +101,7 @@ export function List({ calls, open, choose }) {
       class="scroller"
       ref=${box}
       role="listbox"
-      aria-label="Calls, newest first"
+      aria-label=${t('Calls, newest first')}
       tabindex="0"
       aria-activedescendant=${rows.some((c) => c.id === active) ? `f${active}` : undefined}
       onScroll=${look}
@@ -119,7 +119,9 @@ export function List({ calls, open, choose }) {
               setActive(c.id);
               choose(c.id);
             }}>
-            <span class="faint" title=${new Date(c.time).toLocaleString()}>${exactly(c.time)}</span>
+            <span class="faint" title=${new Date(c.time).toLocaleString(locale())}>
+              ${exactly(c.time)}
+            </span>
             <span class="cut who"><${Name} text=${c.client || c.origin} max=${40} /></span>
             <span class="cut what">
               <span class="faint"><${Name} text=${c.server || 'yaya'} max=${40} /></span>
@@ -137,8 +139,9 @@ export function List({ calls, open, choose }) {
       <div role="presentation" style=${{ height: (end - to) * at.row + 'px' }}></div>
     </div>
     <p class="faint foot">
-      ${count(end, '{n} call', '{n} calls')}
-      ${calls.more ? ', older ones as you scroll' : ''}
+      ${calls.more
+        ? count(end, '{n} call, older ones as you scroll', '{n} calls, older ones as you scroll')
+        : count(end, '{n} call', '{n} calls')}
     </p>
   </div>`;
 }

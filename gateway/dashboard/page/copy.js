@@ -3,19 +3,20 @@
 import { useEffect, useState } from './vendor/hooks.js';
 import { plain } from './text.js';
 import { html, Pre } from './ui.js';
+import { t } from './words.js';
 
 /** @param {{text: string, label?: string}} p */
-export function Copy({ text, label = 'Copy' }) {
+export function Copy({ text, label = t('Copy') }) {
   const [done, setDone] = useState(false);
   useEffect(() => {
-    const t = done ? setTimeout(() => setDone(false), 1500) : 0;
-    return () => clearTimeout(t);
+    const timer = done ? setTimeout(() => setDone(false), 1500) : 0;
+    return () => clearTimeout(timer);
   }, [done]);
   return html`<button
     type="button"
     class="small"
     onClick=${() => navigator.clipboard?.writeText(text).then(() => setDone(true))}>
-    ${done ? 'Copied' : label}
+    ${done ? t('Copied') : label}
   </button>`;
 }
 

@@ -3,6 +3,7 @@
 // stays in memory, the key in IndexedDB.
 // @ts-check
 import { ApiError } from './api.js';
+import { t } from './words.js';
 
 const enc = new TextEncoder();
 
@@ -111,7 +112,7 @@ async function post(path, body, token) {
       redirect: 'error',
     });
   } catch {
-    throw new ApiError(0, 'yaya cannot be reached');
+    throw new ApiError(0, t('yaya cannot be reached'));
   }
   const text = await r.text();
   let answer = /** @type {Registered} */ ({});
@@ -128,7 +129,7 @@ async function post(path, body, token) {
 /** @param {Device} d @param {Registered} body @returns {Promise<Token>} */
 async function take(d, body) {
   if (d.server && d.server !== body.server_id)
-    throw new ApiError(0, 'this is not the yaya that this browser is enrolled with');
+    throw new ApiError(0, t('this is not the yaya that this browser is enrolled with'));
   if (d.server !== body.server_id) {
     d.server = body.server_id;
     await save(d);
@@ -143,7 +144,8 @@ const registration = (d) => ({ public_key: d.publicKey, device_id: d.id, label: 
  * @param {Device} d @param {string} code @returns {Promise<Token>} */
 export async function enrol(d, code) {
   const r = await post('/auth/register', { ...registration(d), code });
-  if (r.status !== 200) throw new ApiError(r.status, r.body.detail ?? 'the code was not accepted');
+  if (r.status !== 200)
+    throw new ApiError(r.status, r.body.detail ?? t('the code was not accepted'));
   return take(d, r.body);
 }
 
@@ -154,7 +156,7 @@ export async function ask(d, wait) {
   if (!wait.request) {
     const r = await post('/auth/register', registration(d));
     if (r.status !== 202)
-      throw new ApiError(r.status, r.body.detail ?? 'yaya does not accept requests now');
+      throw new ApiError(r.status, r.body.detail ?? t('yaya does not accept requests now'));
     if (d.server && d.server !== r.body.server_id) await take(d, r.body);
     d.server = r.body.server_id; // from now on, only this server
     await save(d);
@@ -168,7 +170,7 @@ export async function ask(d, wait) {
   if (r.status === 200) return take(d, r.body);
   if (r.status === 202) return null;
   wait.request = '';
-  throw new ApiError(r.status, r.body.detail ?? 'this browser was rejected');
+  throw new ApiError(r.status, r.body.detail ?? t('this browser was rejected'));
 }
 
 /** Exchanges a token for the next one; null if it is no longer valid.
@@ -177,7 +179,7 @@ export async function refresh(d, token) {
   const r = await post('/auth/refresh', undefined, token);
   if (r.status === 200) return take(d, r.body);
   if (r.status === 401) return null;
-  throw new ApiError(r.status, r.body.detail ?? `yaya answered ${r.status}`);
+  throw new ApiError(r.status, r.body.detail ?? t('yaya answered {status}', { status: r.status }));
 }
 
 /** Signs a challenge only if it is for this connection to this server.
@@ -193,6 +195,6 @@ export async function answer(d, challenge, audience) {
     f[2] !== audience ||
     f[3].length !== 32
   )
-    throw new ApiError(0, 'the challenge is not for this connection, so it was not signed');
+    throw new ApiError(0, t('the challenge is not for this connection, so it was not signed'));
   return sign(d, bytes);
 }

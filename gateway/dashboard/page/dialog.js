@@ -3,6 +3,7 @@
 import { useEffect, useRef, useState } from './vendor/hooks.js';
 import { plain } from './text.js';
 import { Do, html, Icon } from './ui.js';
+import { t } from './words.js';
 
 /** @param {{title: string, onClose: () => void, children?: Children, wide?: boolean}} p */
 export function Dialog({ title, onClose, children, wide }) {
@@ -26,7 +27,7 @@ export function Dialog({ title, onClose, children, wide }) {
     }}>
     <header>
       <h2>${plain(title)}</h2>
-      <button type="button" class="icon" aria-label="Close" onClick=${onClose}>
+      <button type="button" class="icon" aria-label=${t('Close')} onClick=${onClose}>
         <${Icon} of="close" />
       </button>
     </header>
@@ -47,7 +48,7 @@ export function Confirm({ children, ask, yes, run, kind = '', label }) {
     html`<${Dialog} title=${yes} onClose=${() => setOpen(false)}>
       <p>${ask}</p>
       <div class="buttons">
-        <button type="button" onClick=${() => setOpen(false)}>Cancel</button>
+        <button type="button" onClick=${() => setOpen(false)}>${t('Cancel')}</button>
         <${Do}
           arm
           kind="danger"

@@ -6,6 +6,7 @@ import { ApiError } from './api.js';
 import * as device from './device.js';
 import { plain } from './text.js';
 import { Do, Field, html, Problem, typed } from './ui.js';
+import { rich, t } from './words.js';
 
 function guess() {
   const ua = navigator.userAgent;
@@ -17,7 +18,7 @@ function guess() {
         ? 'Chrome'
         : /Safari/.test(ua)
           ? 'Safari'
-          : 'Browser';
+          : t('Browser');
   const os = /Android/.test(ua)
     ? 'Android'
     : /iPhone|iPad/.test(ua)
@@ -27,13 +28,13 @@ function guess() {
         : /Win/.test(ua)
           ? 'Windows'
           : 'Linux';
-  return `${browser} on ${os}`;
+  return t('{browser} on {os}', { browser, os });
 }
 
 const EVERY = 2000; // ms between looks while somebody has to approve: there is no connection yet
 
 /** @param {{device: device.Device | null, admitted: (d: device.Device,
- * t: device.Token) => Promise<void>, out?: boolean}} p */
+ * got: device.Token) => Promise<void>, out?: boolean}} p */
 export default function Enrol({ device: known, admitted, out }) {
   const [code, setCode] = useState(takeCode);
   const [label, setLabel] = useState(known?.label ?? guess());
@@ -54,9 +55,9 @@ export default function Enrol({ device: known, admitted, out }) {
     let gone = false;
     const look = async () => {
       try {
-        const t = await device.ask(waiting, wait.current);
+        const got = await device.ask(waiting, wait.current);
         if (gone) return;
-        if (t) return void (await admitted(waiting, t));
+        if (got) return void (await admitted(waiting, got));
         setRequest(wait.current.request);
         setError(null);
       } catch (e) {
@@ -77,50 +78,51 @@ export default function Enrol({ device: known, admitted, out }) {
   const ready = async () => (me.current ??= await device.create(label));
   if (!globalThis.isSecureContext || !crypto.subtle) {
     return html`<main class="alone">
-      <h1>This page needs HTTPS</h1>
+      <h1>${t('This page needs HTTPS')}</h1>
       <p>
-        On another machine, a browser proves its identity with a key, and browsers support such keys
-        only on secure pages. Start yaya with --acme --host NAME, with --tls-self-signed in a home
-        network, with --tls-cert and --tls-key, or behind a proxy that serves TLS (--behind-proxy
-        --host NAME).
+        ${t(
+          'On another machine, a browser proves its identity with a key, and browsers support such keys only on secure pages. Start yaya with --acme --host NAME, with --tls-self-signed in a home network, with --tls-cert and --tls-key, or behind a proxy that serves TLS (--behind-proxy --host NAME).',
+        )}
       </p>
     </main>`;
   }
   if (waiting) {
     return html`<main class="alone" aria-live="polite">
-      <h1>Waiting for approval</h1>
+      <h1>${t('Waiting for approval')}</h1>
       <p>
-        Somebody with the right to do so has to approve this browser: under Devices on the page, or
-        with
+        ${t(
+          'Somebody with the right to do so has to approve this browser: under Devices on the page, or with',
+        )}
       </p>
       ${request && html`<pre tabindex="0">yaya device approve ${plain(request)}</pre>`}
       <p class="muted">
-        Its name is <b>${plain(waiting.label)}</b>
-        , and its id is <code>${plain(waiting.id)}</code>
-        .
+        ${rich('Its name is {name}, and its id is {id}.', {
+          name: html`<b>${plain(waiting.label)}</b>`,
+          id: html`<code>${plain(waiting.id)}</code>`,
+        })}
       </p>
       <${Problem} error=${error} />
       <div class="buttons">
-        <button type="button" onClick=${() => setWaiting(null)}>Use a code instead</button>
+        <button type="button" onClick=${() => setWaiting(null)}>${t('Use a code instead')}</button>
       </div>
     </main>`;
   }
   return html`<main class="alone">
-    <h1>${out ? 'This browser was revoked' : 'Enroll this browser'}</h1>
+    <h1>${out ? t('This browser was revoked') : t('Enroll this browser')}</h1>
     <p>
       ${out
-        ? 'It no longer has access, and its connections are closed.'
-        : 'It becomes a device of this yaya, with a key that never leaves the browser.'}
+        ? t('It no longer has access, and its connections are closed.')
+        : t('It becomes a device of this yaya, with a key that never leaves the browser.')}
     </p>
     <form onSubmit=${(/** @type {Event} */ e) => e.preventDefault()}>
       ${!me.current &&
-      html`<${Field} label="Name of this browser">
+      html`<${Field} label=${t('Name of this browser')}>
         ${(/** @type {string} */ id) =>
           html`<input id=${id} value=${label} maxlength="64" onInput=${typed(setLabel)} />`}
       <//>`}
       <${Field}
-        label="Code"
-        hint="From “yaya device invite”, or from the page on an enrolled device.">
+        label=${t('Code')}
+        hint=${t('From “yaya device invite”, or from the page on an enrolled device.')}>
         ${(/** @type {string} */ id) =>
           html`<input
             id=${id}
@@ -138,13 +140,13 @@ export default function Enrol({ device: known, admitted, out }) {
             const d = await ready();
             await admitted(d, await device.enrol(d, code.trim()));
           }}>
-          Enroll with the code
+          ${t('Enroll with the code')}
         <//>
         <${Do} run=${async () => {
           setError(null);
           setWaiting(await ready());
         }}>
-          ${out ? 'Ask again' : 'Ask for approval'}
+          ${out ? t('Ask again') : t('Ask for approval')}
         <//>
       </div>
       <${Problem} error=${error} />

@@ -2,6 +2,7 @@
 // @ts-check
 import { plain } from './text.js';
 import { Field, html, Name, typed } from './ui.js';
+import { t } from './words.js';
 
 /** @typedef {'text' | 'long' | 'number' | 'integer' | 'boolean' | 'enum' | 'json'} Kind */
 /** A field of a form.
@@ -44,7 +45,7 @@ export function argumentsOf(fields, values) {
       if (f.required && f.kind === 'boolean') out.push(`${JSON.stringify(f.name)}:false`);
       else if (f.required && (f.kind === 'text' || f.kind === 'long'))
         out.push(`${JSON.stringify(f.name)}:""`);
-      else if (f.required) throw new Error(`${f.name} is needed`);
+      else if (f.required) throw new Error(t('{name} is needed', { name: f.name }));
       continue;
     }
     let json;
@@ -55,7 +56,7 @@ export function argumentsOf(fields, values) {
       case 'number':
       case 'integer':
         if (!/^-?\d+(\.\d+)?([eE][+-]?\d+)?$/.test(String(v).trim()))
-          throw new Error(`${f.name} is not a number`);
+          throw new Error(t('{name} is not a number', { name: f.name }));
         json = String(v).trim();
         break;
       case 'enum':
@@ -65,7 +66,7 @@ export function argumentsOf(fields, values) {
         try {
           JSON.parse(String(v));
         } catch {
-          throw new Error(`${f.name} is not JSON`);
+          throw new Error(t('{name} is not JSON', { name: f.name }));
         }
         json = String(v);
         break;
@@ -82,7 +83,7 @@ export function argumentsOf(fields, values) {
 export function Input({ field: f, value, set }) {
   const label = html`
     <${Name} text=${f.schema.title || f.name} max=${80} />
-    ${f.required ? html` <span aria-label="needed">*</span>` : ''}
+    ${f.required ? html` <span aria-label=${t('needed')}>*</span>` : ''}
   `;
   const hint = html`<${Name} text=${f.schema.description ?? ''} max=${300} />`;
   const on = typed(set);

@@ -51,9 +51,9 @@ function Lazy({ at, rest }) {
 }
 
 /** How many things there are. Amber waits, red has failed.
- * @param {{n: number, word: string, tone: string}} p */
-const Count = ({ n, word, tone }) =>
-  n ? html`<span class=${'n ' + tone} role="img" aria-label=${`${n} ${word}`}>${n}</span>` : null;
+ * @param {{n: number, label: string, tone: string}} p */
+const Count = ({ n, label, tone }) =>
+  n ? html`<span class=${'n ' + tone} role="img" aria-label=${label}>${n}</span>` : null;
 
 /** Shows files with mistakes in every view: their changes are not in force. */
 function Notices() {
@@ -130,10 +130,16 @@ export function Frame() {
   const all = entries();
   const groups = [...new Set(all.map((e) => e.entry.group))];
   const counts = /** @type {Record<string, Children>} */ ({
-    approvals: html`<${Count} n=${asks.length} word=${t('waiting')} tone="warn" />`,
-    quarantine: html`<${Count} n=${waiting} word=${t('waiting')} tone="warn" />`,
-    servers: html`<${Count} n=${failed} word=${t('failed')} tone="bad" />`,
-    devices: html`<${Count} n=${pending} word=${t('waiting')} tone="warn" />`,
+    approvals: html`<${Count}
+      n=${asks.length}
+      label=${t('{n} waiting', { n: asks.length })}
+      tone="warn" />`,
+    quarantine: html`<${Count}
+      n=${waiting}
+      label=${t('{n} waiting', { n: waiting })}
+      tone="warn" />`,
+    servers: html`<${Count} n=${failed} label=${t('{n} failed', { n: failed })} tone="bad" />`,
+    devices: html`<${Count} n=${pending} label=${t('{n} waiting', { n: pending })} tone="warn" />`,
   });
   return html`
     <a

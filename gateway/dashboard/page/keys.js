@@ -42,10 +42,10 @@ export function setSingle(on) {
   }
 }
 
-/** Whether somebody writes there. @param {EventTarget | null} t */
-const writes = (t) =>
-  t instanceof HTMLElement &&
-  (t.isContentEditable || ['INPUT', 'TEXTAREA', 'SELECT'].includes(t.tagName));
+/** Whether somebody writes there. @param {EventTarget | null} at */
+const writes = (at) =>
+  at instanceof HTMLElement &&
+  (at.isContentEditable || ['INPUT', 'TEXTAREA', 'SELECT'].includes(at.tagName));
 
 let afterG = 0; // when g was pressed last
 

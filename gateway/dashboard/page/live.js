@@ -1,6 +1,7 @@
 // The wire protocol (docs/WIRE.md), vsn 2.0.0 in JSON: one WebSocket for all live updates. It
 // reconnects by itself, and each topic resumes at its cursor.
 // @ts-check
+import { t } from './words.js';
 
 const BEAT = 20_000; // ms between heartbeats
 const DEAD = 45_000; // without any message, the connection counts as lost
@@ -96,12 +97,12 @@ export class Live {
   async closed(code) {
     this.ws = null;
     this.in = false;
-    for (const r of this.replies.values()) r.fail(new Error('the connection was lost'));
+    for (const r of this.replies.values()) r.fail(new Error(t('the connection was lost')));
     this.replies.clear();
     if (this.state === 'ended') return;
     if (code === 4401 && !(await this.o.onUnauthorized())) return this.end('');
     if (code === 4400 || code === 1003 || code === 1007 || code === 1009)
-      return this.end(`yaya does not understand this page (${code}): reload it`);
+      return this.end(t('yaya does not understand this page ({code}): reload it', { code }));
     const wait = Math.min(BACK[0] * 1.7 ** this.tries++, BACK[1]);
     this.be('waiting');
     this.timer = setTimeout(() => this.connect(), wait * (0.5 + Math.random() / 2));
@@ -131,7 +132,7 @@ export class Live {
    * @param {unknown} payload @returns {Promise<Payload>} */
   push(joinRef, topic, event, payload) {
     return new Promise((ok, fail) => {
-      if (!this.in || !this.ws) return fail(new Error('yaya cannot be reached'));
+      if (!this.in || !this.ws) return fail(new Error(t('yaya cannot be reached')));
       const ref = String(++this.refs);
       this.replies.set(ref, { ok, fail });
       this.ws.send(JSON.stringify([joinRef, ref, topic, event, payload]));
@@ -144,7 +145,7 @@ export class Live {
       const r = this.replies.get(ref ?? '');
       this.replies.delete(ref ?? '');
       if (payload.status === 'ok') r?.ok(payload.response);
-      else r?.fail(new Error(payload.response?.reason ?? 'refused'));
+      else r?.fail(new Error(payload.response?.reason ?? t('refused')));
       return;
     }
     const c = this.channels.get(topic);

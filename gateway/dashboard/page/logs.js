@@ -6,6 +6,7 @@ import { Copy } from './copy.js';
 import { follow } from './events.js';
 import { plain } from './text.js';
 import { Empty, html, Problem } from './ui.js';
+import { t } from './words.js';
 
 const MOST = 2000; // lines that are kept
 const SHOWN = 500; // lines in the document
@@ -13,7 +14,7 @@ const DRAW = 200; // ms between drawings
 
 /** @typedef {Admin<'Line'>} Line */
 
-const LEVELS = /** @type {const} */ (['All', 'Warnings', 'Errors']);
+const LEVELS = [t('All'), t('Warnings'), t('Errors')]; // by the weight of their lines
 
 /** How serious a line is: 0 for most, 1 for warnings, 2 for errors.
  * @param {Line} l */
@@ -32,7 +33,7 @@ const time = (l) => {
 /** @param {{name: string}} p */
 export function Logs({ name }) {
   const [lines, setLines] = useState(/** @type {Line[]} */ ([]));
-  const [level, setLevel] = useState(/** @type {typeof LEVELS[number]} */ ('All'));
+  const [level, setLevel] = useState(0);
   const [paused, setPaused] = useState(false);
   const [error, setError] = useState(/** @type {unknown} */ (null));
   const box = useRef(/** @type {HTMLElement | null} */ (null));
@@ -65,25 +66,25 @@ export function Logs({ name }) {
     const b = box.current;
     if (b && end.current) b.scrollTop = b.scrollHeight;
   });
-  const shown = lines.filter((l) => weight(l) >= LEVELS.indexOf(level)).slice(-SHOWN);
-  return html`<section class="box" aria-label="Logs">
+  const shown = lines.filter((l) => weight(l) >= level).slice(-SHOWN);
+  return html`<section class="box" aria-label=${t('Logs')}>
     <header>
-      <h2>Logs</h2>
+      <h2>${t('Logs')}</h2>
       <span class="state faint">
         <span class=${paused ? 'dot off' : 'dot good'}></span>
-        ${paused ? 'paused' : 'following'}
+        ${paused ? t('paused') : t('following')}
       </span>
       <span class="flex end">
-        <span class="seg" role="group" aria-label="Show">
+        <span class="seg" role="group" aria-label=${t('Show')}>
           ${LEVELS.map(
-            (l) =>
-              html`<button type="button" aria-pressed=${l === level} onClick=${() => setLevel(l)}>
-                ${l}
+            (word, i) =>
+              html`<button type="button" aria-pressed=${i === level} onClick=${() => setLevel(i)}>
+                ${word}
               </button>`,
           )}
         </span>
         <button type="button" class="small" onClick=${() => setPaused(!paused)}>
-          ${paused ? 'Follow' : 'Pause'}
+          ${paused ? t('Follow') : t('Pause')}
         </button>
         <${Copy} text=${shown
           .map((l) => `${l.time} ${l.stream} ${l.level ?? ''} ${plain(l.text)}`)
@@ -95,7 +96,7 @@ export function Logs({ name }) {
       ? html`<div
           class="logs"
           role="log"
-          aria-label="Output of the server"
+          aria-label=${t('Output of the server')}
           tabindex="0"
           ref=${box}
           onScroll=${(/** @type {Event & {currentTarget: HTMLElement}} */ e) => {
@@ -112,7 +113,9 @@ export function Logs({ name }) {
           )}
         </div>`
       : html`<${Empty} icon="logs">
-          ${lines.length ? 'No lines of that level.' : 'The server has not said anything yet.'}
+          ${lines.length
+            ? t('No lines of that level.')
+            : t('The server has not said anything yet.')}
         <//>`}
   </section>`;
 }

@@ -6,6 +6,7 @@ import { sentence } from './attention.js';
 import { page } from './state.js';
 import { plain } from './text.js';
 import { html, Icon } from './ui.js';
+import { t } from './words.js';
 
 const KEY = 'yaya.notify';
 
@@ -24,8 +25,8 @@ function wanted() {
 function tell(ask) {
   try {
     // Of several windows the last one wins: they have the same tag.
-    const n = new Notification('yaya asks', {
-      body: `${plain(ask.tool_name).slice(0, 80)} waits for your approval.`,
+    const n = new Notification(t('yaya asks'), {
+      body: t('{tool} waits for your approval.', { tool: plain(ask.tool_name).slice(0, 80) }),
       tag: 'yaya ' + ask.id,
       icon: '/ui/icon.svg',
     });
@@ -87,18 +88,19 @@ function disable(done) {
 /** The line with the switch for notifications of the browser. */
 function Browser() {
   const [on, setOn] = useState(wanted());
-  if (!('Notification' in window)) return html`<span>This browser has no notifications.</span>`;
+  if (!('Notification' in window))
+    return html`<span>${t('This browser has no notifications.')}</span>`;
   if (on)
     return html`
-      <span class="grow">This browser tells you about approvals.</span>
-      <button type="button" class="small" onClick=${() => disable(setOn)}>Turn off</button>
+      <span class="grow">${t('This browser tells you about approvals.')}</span>
+      <button type="button" class="small" onClick=${() => disable(setOn)}>${t('Turn off')}</button>
     `;
   if (Notification.permission === 'denied')
-    return html`<span>Notifications are blocked in the settings of this browser.</span>`;
+    return html`<span>${t('Notifications are blocked in the settings of this browser.')}</span>`;
   return html`
-    <span class="grow">Approvals, without arguments.</span>
+    <span class="grow">${t('Approvals, without arguments.')}</span>
     <button type="button" class="small" onClick=${() => void enable(setOn)}>
-      Notify me in this browser
+      ${t('Notify me in this browser')}
     </button>
   `;
 }
@@ -114,13 +116,15 @@ export function Needs({ needs, max = 100, act }) {
           html`<li key=${n.key}>
             <span class=${'ico ' + n.tone}><${Icon} of=${n.icon} /></span>
             <span class="two">
-              <span class="cut"><b><bdi>${plain(n.who).slice(0, 80)}</bdi></b> ${n.what}</span>
+              <span class="cut">
+                ${n.says(html`<b><bdi>${plain(n.who).slice(0, 80)}</bdi></b>`)}
+              </span>
               ${n.detail &&
               html`<small class="cut"><bdi>${plain(n.detail).slice(0, 300)}</bdi></small>`}
             </span>
             <a
               class=${act && n === needs[0] ? 'button small primary' : 'button small'}
-              aria-label=${`${n.action}: ${sentence(n)}`}
+              aria-label=${t('{action}: {what}', { action: n.action, what: sentence(n) })}
               href=${n.to}>
               ${n.action}
             </a>
@@ -136,8 +140,8 @@ export function Popover({ needs, close }) {
     box.current?.focus();
     const key = (/** @type {KeyboardEvent} */ e) => e.key === 'Escape' && close();
     const away = (/** @type {Event} */ e) => {
-      const t = /** @type {Element} */ (e.target);
-      if (!box.current?.contains(t) && !t.closest?.('.bell')) close();
+      const at = /** @type {Element} */ (e.target);
+      if (!box.current?.contains(at) && !at.closest?.('.bell')) close();
     };
     addEventListener('keydown', key);
     addEventListener('pointerdown', away);
@@ -146,11 +150,11 @@ export function Popover({ needs, close }) {
       removeEventListener('pointerdown', away);
     };
   }, []);
-  return html`<section class="pop" ref=${box} tabindex="-1" aria-label="Notifications">
-    <header><h2>Notifications</h2></header>
+  return html`<section class="pop" ref=${box} tabindex="-1" aria-label=${t('Notifications')}>
+    <header><h2>${t('Notifications')}</h2></header>
     ${needs.length
       ? html`<${Needs} needs=${needs} max=${20} />`
-      : html`<p class="empty">Nothing needs you.</p>`}
+      : html`<p class="empty">${t('Nothing needs you.')}</p>`}
     <footer><${Browser} /></footer>
   </section>`;
 }

@@ -4,9 +4,9 @@ import { useEffect, useState } from './vendor/hooks.js';
 import { useAttention } from './attention.js';
 import { Needs } from './notify.js';
 import { href, may, page, useLoaded } from './state.js';
-import { plain, stateWord } from './text.js';
-import { count } from './words.js';
+import { stateWord } from './text.js';
 import { Empty, html, Icon, Name, Of, State, Time, View } from './ui.js';
+import { count, rich, t } from './words.js';
 
 const ROOM = 8; // servers
 
@@ -29,8 +29,11 @@ const unhealthy = (all) =>
 
 /** Checks of yaya itself that are not in order. @param {{all: Admin<'Diagnosis'>[]}} p */
 const Checks = ({ all }) =>
-  html`<section class="box" aria-label="Checks">
-    <header><h2>Checks</h2><span class="faint">of yaya itself; yaya doctor says more</span></header>
+  html`<section class="box" aria-label=${t('Checks')}>
+    <header>
+      <h2>${t('Checks')}</h2>
+      <span class="faint">${t('of yaya itself; yaya doctor says more')}</span>
+    </header>
     <ul class="rows">
       ${all.map(
         (d) =>
@@ -49,8 +52,8 @@ const Checks = ({ all }) =>
 
 /** @param {{of: import('./state.js').Loaded<V1<'OutSessionsBody'>>}} p */
 const Sessions = ({ of }) =>
-  html`<section class="box" aria-label="Sessions">
-    <header><h2>Sessions</h2><a class="end" href=${href('chat')}>All</a></header>
+  html`<section class="box" aria-label=${t('Sessions')}>
+    <header><h2>${t('Sessions')}</h2><a class="end" href=${href('chat')}>${t('All')}</a></header>
     <${Of} of=${of}>
       ${(/** @type {V1<'OutSessionsBody'>} */ d) =>
         d.sessions.length
@@ -68,25 +71,28 @@ const Sessions = ({ of }) =>
                 </a>`;
               })}
             </div>`
-          : html`<${Empty} icon="session">There are no sessions yet.<//>`}
+          : html`<${Empty} icon="session">${t('There are no sessions yet.')}<//>`}
     <//>
   </section>`;
 
 /** @param {{all: Admin<'Server'>[]}} p */
 const Servers = ({ all }) =>
-  html`<section class="box" aria-label="Servers">
+  html`<section class="box" aria-label=${t('Servers')}>
     <header>
-      <h2>Servers</h2>
+      <h2>${t('Servers')}</h2>
       <span class="faint">
-        ${all.filter(works).length} of ${all.length} work,
-        with ${count(
-          all.filter(works).reduce((n, s) => n + s.tools, 0),
-          '{n} tool',
-          '{n} tools',
-        )}
+        ${t('{good} of {all} work, with {tools}', {
+          good: all.filter(works).length,
+          all: all.length,
+          tools: count(
+            all.filter(works).reduce((n, s) => n + s.tools, 0),
+            '{n} tool',
+            '{n} tools',
+          ),
+        })}
       </span>
       <a class="end" href=${href('servers')}>
-        ${all.length > ROOM ? `${all.length - ROOM} more` : 'All'}
+        ${all.length > ROOM ? t('{n} more', { n: all.length - ROOM }) : t('All')}
       </a>
     </header>
     <div class="rows tight">
@@ -104,7 +110,7 @@ const Servers = ({ all }) =>
                 html`${' '}<small class="faint"><${Name} text=${s.reason} max=${160} /></small>`}
               </span>
               <small class="faint nw">
-                ${works(s) ? count(s.tools, '{n} tool', '{n} tools') : plain(s.state)}
+                ${works(s) ? count(s.tools, '{n} tool', '{n} tools') : stateWord(s.state)}
               </small>
             </a>`,
         )}
@@ -128,8 +134,8 @@ export default function Home() {
   const wrong = unhealthy(checks ?? []);
   const left = html`
     ${needs.length > 0 &&
-    html`<section class="box" aria-label="Needs you">
-      <header><h2>Needs you</h2><span class="n warn">${needs.length}</span></header>
+    html`<section class="box" aria-label=${t('Needs you')}>
+      <header><h2>${t('Needs you')}</h2><span class="n warn">${needs.length}</span></header>
       <${Needs} needs=${needs} max=${8} act />
     </section>`}
     ${wrong.length > 0 && html`<${Checks} all=${wrong} />`}
@@ -137,21 +143,23 @@ export default function Home() {
   const below = servers && servers.length > 0 && html`<${Servers} all=${servers} />`;
   const right = html`<${Sessions} of=${sessions} />`;
   return html`<${View}
-    title="Home"
+    title=${t('Home')}
     actions=${may('sessions:write') &&
     html`<a class="button primary" href=${href('chat', 'new')}>
       <${Icon} of="session" />
-      New session
+      ${t('New session')}
     </a>`}>
     ${setup &&
     !setup.done &&
     servers?.length === 0 &&
     html`<p class="notice">
-      No MCP servers are connected yet. <a href=${href('start')}>Set yaya up</a>: it takes a minute.
+      ${rich('No MCP servers are connected yet. {setup}: it takes a minute.', {
+        setup: html`<a href=${href('start')}>${t('Set yaya up')}</a>`,
+      })}
     </p>`}
     ${(box?.backend === 'off' || box?.status === 'failed') &&
     html`<p class="problem">
-      <a href=${href('sandbox')}>Sandbox</a> <${Name} text=${box.summary} max=${300} />
+      <a href=${href('sandbox')}>${t('Sandbox')}</a> <${Name} text=${box.summary} max=${300} />
     </p>`}
     ${parts
       ? html`<${parts.Board}

@@ -7,30 +7,33 @@ import { Dialog } from './dialog.js';
 import { PLACES, setSingle, single } from './keys.js';
 import { href, may, page, useLoaded } from './state.js';
 import { style } from './style.js';
-import { plain, words } from './text.js';
+import { plain, stateWord, words } from './text.js';
 import { toast } from './toast.js';
 import { html, Icon } from './ui.js';
 import { VIEWS, viewAt } from './views.js';
+import { rich, t } from './words.js';
 
 style('palette');
 
 const MOST = 9; // entries of one group
-const GROUPS = /** @type {const} */ ([
-  'Commands',
-  'Go to',
-  'Servers',
-  'Tools',
-  'Sessions',
-  'Devices',
-]);
+const GROUPS = /** @type {const} */ ({
+  commands: t('Commands'),
+  places: t('Go to'),
+  servers: t('Servers'),
+  tools: t('Tools'),
+  sessions: t('Sessions'),
+  devices: t('Devices'),
+});
+/** @typedef {keyof typeof GROUPS} Group */
+const ORDER = /** @type {Group[]} */ (Object.keys(GROUPS));
 
 /** An entry. run does something; to is a place.
- * @typedef {{group: typeof GROUPS[number], icon: string, name: string, hint: string, to?: string,
+ * @typedef {{group: Group, icon: string, name: string, hint: string, to?: string,
  * run?: () => Promise<string>}} Entry */
 
 /** The groups that a first character narrows the entries to.
- * @type {Record<string, readonly string[]>} */
-const NARROW = { '>': ['Commands'], '@': ['Servers', 'Tools'], '#': ['Sessions'] };
+ * @type {Record<string, readonly Group[]>} */
+const NARROW = { '>': ['commands'], '@': ['servers', 'tools'], '#': ['sessions'] };
 
 /** All that can be found, as far as it is loaded. @returns {Entry[]} */
 function useEntries() {
@@ -45,72 +48,72 @@ function useEntries() {
     const all = [];
     if (may('sessions:write'))
       all.push({
-        group: 'Commands',
+        group: 'commands',
         icon: 'session',
-        name: 'New session',
+        name: t('New session'),
         hint: '',
         to: href('chat', 'new'),
       });
     if (may('devices:approve'))
       all.push({
-        group: 'Commands',
+        group: 'commands',
         icon: 'device',
-        name: 'Add a device',
+        name: t('Add a device'),
         hint: '',
         to: href('devices'),
       });
     if (write)
       all.push({
-        group: 'Commands',
+        group: 'commands',
         icon: 'plus',
-        name: 'Add a server',
+        name: t('Add a server'),
         hint: '',
         to: href('servers', '', 'new'),
       });
     for (const v of VIEWS.filter((x) => may(x.needs)))
-      all.push({ group: 'Go to', icon: v.icon, name: v.title, hint: '', to: href(v.at) });
+      all.push({ group: 'places', icon: v.icon, name: v.title, hint: '', to: href(v.at) });
     for (const s of servers ?? []) {
       all.push({
-        group: 'Servers',
+        group: 'servers',
         icon: 'server',
         name: s.name,
-        hint: s.state,
+        hint: stateWord(s.state),
         to: href('servers', s.name),
       });
       if (write && !['disabled', 'waiting'].includes(s.state))
         all.push({
-          group: 'Commands',
+          group: 'commands',
           icon: 'restart',
-          name: `Restart ${s.name}`,
-          hint: s.state,
+          name: t('Restart {server}', { server: s.name }),
+          hint: stateWord(s.state),
           run: async () => {
             await api('POST', `/api/mcp/servers/${seg(s.name)}/restart`);
-            return `${plain(s.name)} restarts.`;
+            return t('{server} restarts.', { server: plain(s.name) });
           },
         });
     }
-    for (const t of tools ?? [])
+    for (const x of tools ?? [])
       all.push({
-        group: 'Tools',
+        group: 'tools',
         icon: 'tool',
-        name: t.name,
-        hint: t.title ?? '',
-        to: href('tools', t.name),
+        name: x.name,
+        hint: x.title ?? '',
+        to: href('tools', x.name),
       });
     for (const s of sessions.data?.sessions ?? [])
       all.push({
-        group: 'Sessions',
+        group: 'sessions',
         icon: 'session',
         name: s.title || s.id,
-        hint: s.status === 'active' ? s.state : s.status,
+        hint: stateWord(s.status === 'active' ? s.state : s.status),
         to: href('chat', s.id),
       });
     for (const d of devices ?? [])
       all.push({
-        group: 'Devices',
+        group: 'devices',
         icon: 'device',
         name: d.label || d.device_id,
-        hint: d.status,
+        hint: stateWord(d.status),
         to: href('devices'),
       });
     return all;
@@ -123,16 +126,16 @@ export function found(all, text) {
   const narrow = Object.hasOwn(NARROW, text[0] ?? '') ? NARROW[text[0]] : null;
   const list = (narrow ? text.slice(1) : text).toLowerCase().split(/\s+/).filter(Boolean);
   const begins = (/** @type {Entry} */ e) => !e.name.toLowerCase().startsWith(list[0] ?? '');
-  return GROUPS.filter((g) => !narrow || narrow.includes(g)).flatMap((g) =>
+  return ORDER.filter((g) => !narrow || narrow.includes(g)).flatMap((g) =>
     all
       .filter(
         (e) =>
           e.group === g &&
-          (list.length > 0 || narrow || g === 'Commands' || g === 'Go to') &&
+          (list.length > 0 || narrow || g === 'commands' || g === 'places') &&
           list.every((w) => e.name.toLowerCase().includes(w)),
       )
       .sort((a, b) => Number(begins(a)) - Number(begins(b)))
-      .slice(0, list.length || !narrow ? MOST + (g === 'Go to' ? 10 : 0) : 50),
+      .slice(0, list.length || !narrow ? MOST + (g === 'places' ? 10 : 0) : 50),
   );
 }
 
@@ -172,7 +175,7 @@ export function Palette() {
   return html`<dialog
     ref=${box}
     class="palette"
-    aria-label="Search or run"
+    aria-label=${t('Search or run')}
     onClick=${(/** @type {Event} */ e) => e.target === box.current && close()}
     onCancel=${(/** @type {Event} */ e) => {
       e.preventDefault();
@@ -182,7 +185,7 @@ export function Palette() {
       <${Icon} of="search" />
       <input
         role="combobox"
-        aria-label="Search or run"
+        aria-label=${t('Search or run')}
         aria-expanded="true"
         aria-controls="found"
         aria-autocomplete="list"
@@ -198,13 +201,13 @@ export function Palette() {
         onKeyDown=${key} />
       <kbd>Esc</kbd>
     </header>
-    <div role="listbox" id="found" aria-label="Found" tabindex="-1">
-      ${GROUPS.map((g) => {
+    <div role="listbox" id="found" aria-label=${t('Found')} tabindex="-1">
+      ${ORDER.map((g) => {
         const some = entries.flatMap((e, i) => (e.group === g ? [{ e, i }] : []));
         return (
           some.length > 0 &&
-          html`<div role="group" aria-label=${g} key=${g}>
-            <h3 aria-hidden="true">${g}</h3>
+          html`<div role="group" aria-label=${GROUPS[g]} key=${g}>
+            <h3 aria-hidden="true">${GROUPS[g]}</h3>
             ${some.map(
               ({ e, i }) =>
                 html`<div
@@ -216,19 +219,27 @@ export function Palette() {
                   onClick=${() => run(e)}>
                   <${Icon} of=${e.icon} />
                   <b class="cut"><bdi>${plain(e.name).slice(0, 120)}</bdi></b>
-                  <span class="cut">${plain(e.hint).slice(0, 80).replaceAll('_', ' ')}</span>
+                  <span class="cut">${plain(e.hint).slice(0, 80)}</span>
                 </div>`,
             )}
           </div>`
         );
       })}
     </div>
-    ${entries.length === 0 && html`<p class="empty" role="status">Nothing is called that.</p>`}
+    ${entries.length === 0 &&
+    html`<p class="empty" role="status">${t('Nothing is called that.')}</p>`}
     <footer class="nophone">
-      <span><kbd>↑</kbd> <kbd>↓</kbd> move</span>
-      <span><kbd>↵</kbd> run</span>
+      <span>${rich('{keys} move', { keys: html`<kbd>↑</kbd> <kbd>↓</kbd>` })}</span>
+      <span>${rich('{key} run', { key: html`<kbd>↵</kbd>` })}</span>
       <span class="end">
-        Start with <kbd>></kbd> for commands, <kbd>@</kbd> servers and tools, <kbd>#</kbd> sessions
+        ${rich(
+          'Start with {commands} for commands, {names} servers and tools, {sessions} sessions',
+          {
+            commands: html`<kbd>></kbd>`,
+            names: html`<kbd>@</kbd>`,
+            sessions: html`<kbd>#</kbd>`,
+          },
+        )}
       </span>
     </footer>
   </dialog>`;
@@ -239,17 +250,17 @@ export function Keys() {
   const on = single.use();
   const row = (/** @type {string[]} */ keys, /** @type {string} */ what) =>
     html`<dt>${keys.map((k, i) => html`${i > 0 && ' '}<kbd>${k}</kbd>`)}</dt><dd>${what}</dd>`;
-  return html`<${Dialog} title="Keys" onClose=${() => page.over.set('')}>
+  return html`<${Dialog} title=${t('Keys')} onClose=${() => page.over.set('')}>
     <dl>
-      ${row(['Ctrl K'], 'Search or run')}
-      ${row(['/'], 'Filter the view')}
-      ${row(['c'], 'New session')}
+      ${row(['Ctrl K'], t('Search or run'))}
+      ${row(['/'], t('Filter the view'))}
+      ${row(['c'], t('New session'))}
       ${PLACES.map(([k, at]) => {
         const v = viewAt(at);
         return v && may(v.needs) && row(['g', k], v.title);
       })}
-      ${row(['Esc'], 'Close what is on top')}
-      ${row(['?'], 'This list')}
+      ${row(['Esc'], t('Close what is on top'))}
+      ${row(['?'], t('This list'))}
     </dl>
     <label>
       <input
@@ -257,7 +268,8 @@ export function Keys() {
         checked=${on}
         onChange=${(/** @type {Event & {target: HTMLInputElement}} */ e) =>
           setSingle(e.target.checked)} />
-      ${' '}Single keys work in this browser
+      ${' '}
+      ${t('Single keys work in this browser')}
     </label>
   <//>`;
 }

@@ -4,6 +4,7 @@
 import { useState } from './vendor/hooks.js';
 import { style } from './style.js';
 import { html } from './ui.js';
+import { locale, t } from './words.js';
 
 style('plot');
 
@@ -23,8 +24,8 @@ export function ticks(max) {
   return Array.from({ length: n + 1 }, (_, i) => Number((i * step).toPrecision(6)));
 }
 
-/** @param {number} t */
-const clock = (t) => new Date(t).toLocaleTimeString([], { timeStyle: 'short' });
+/** @param {number} at */
+const clock = (at) => new Date(at).toLocaleTimeString(locale(), { timeStyle: 'short' });
 
 /** The path of a line, in pieces between its gaps. @param {Line} l @param {number} top */
 function path(l, top) {
@@ -142,7 +143,7 @@ export function Plot({ times, lines, show, label, stacked = false, open }) {
       class="area"
       tabindex="0"
       role="group"
-      aria-label=${`${label}. Arrow keys read the values.`}
+      aria-label=${t('{label}. Arrow keys read the values.', { label })}
       onPointerMove=${move}
       onPointerLeave=${() => setAt(-1)}
       onBlur=${() => setAt(-1)}
@@ -181,7 +182,10 @@ export function Plot({ times, lines, show, label, stacked = false, open }) {
       </div>`}
       <span class="sr" role="status">
         ${now >= 0 &&
-        `${clock(times[now])}: ${said.map(([l, v]) => `${/** @type {Line} */ (l).name} ${v}`).join(', ')}`}
+        t('{time}: {values}', {
+          time: clock(times[now]),
+          values: said.map(([l, v]) => `${/** @type {Line} */ (l).name} ${v}`).join(', '),
+        })}
       </span>
     </div>
     <div class="x" aria-hidden="true">

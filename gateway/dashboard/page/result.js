@@ -5,6 +5,7 @@ import { request, seg } from './api.js';
 import { Markdown } from './markdown.js';
 import { plain, pretty, prose, size } from './text.js';
 import { Do, html, Name, Pre } from './ui.js';
+import { rich, t } from './words.js';
 
 /** Saves what a request answers as a file. @param {string} path @param {string} name */
 export async function download(path, name) {
@@ -24,15 +25,15 @@ export function Blocks({ envelope }) {
       b.kind === 'markdown'
         ? html`<${Markdown} text=${String(b.markdown ?? '')} />`
         : b.kind === 'json'
-          ? html`<${Pre} text=${pretty(b.data)} label="Result" />`
+          ? html`<${Pre} text=${pretty(b.data)} label=${t('Result')} />`
           : html`<${Pre}
               text=${prose(b.text)}
-              label="Result"
+              label=${t('Result')}
               diff=${/^(diff --git|--- |\+\+\+ |@@ )/m.test(
                 String(b.text ?? '').slice(0, 2000),
               )} />`,
     )}
-    ${envelope.detail && html`<${Pre} text=${pretty(envelope.detail)} label="Details" />`}
+    ${envelope.detail && html`<${Pre} text=${pretty(envelope.detail)} label=${t('Details')} />`}
   `;
 }
 
@@ -45,23 +46,25 @@ export function Artifact({ id, artifact }) {
   return html`
     <p class="artifact">
       📄 <${Name} text=${artifact.id} max=${40} /> <span class="muted">
-        <${Name} text=${artifact.mime_type} max=${40} />
-        , ${size(artifact.size)}
+        ${rich('{type}, {size}', {
+          type: html`<${Name} text=${artifact.mime_type} max=${40} />`,
+          size: size(artifact.size),
+        })}
       </span>
       ${readable &&
       !text &&
       html` <${Do}
           kind="small"
           run=${async () => setText(prose(await (await request('GET', path)).text()))}>
-          Show
+          ${t('Show')}
         <//>
       `}
-      <${Do} kind="small" run=${() => download(path, plain(artifact.id))}>Save<//>
+      <${Do} kind="small" run=${() => download(path, plain(artifact.id))}>${t('Save')}<//>
     </p>
     ${text &&
     html`<${Pre}
       text=${text}
-      label="Artifact"
+      label=${t('Artifact')}
       diff=${/diff|patch/.test(artifact.mime_type) ||
       /^(diff --git|--- )/m.test(text.slice(0, 2000))} />`}
   `;

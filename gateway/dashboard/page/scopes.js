@@ -4,24 +4,25 @@ import { useState } from './vendor/hooks.js';
 import { Dialog } from './dialog.js';
 import { may } from './state.js';
 import { Do, html } from './ui.js';
+import { t } from './words.js';
 
 const SCOPES = [
-  ['sessions:read', 'watch sessions'],
-  ['sessions:write', 'send messages'],
-  ['approvals:answer', 'answer approvals'],
-  ['agents:read', 'see agents and kernels'],
-  ['agents:kill', 'end agents'],
-  ['memory:read', 'read the memory'],
-  ['skills:invoke', 'invoke skills'],
-  ['tools:call', 'call tools'],
-  ['kernel:attach', 'attach as a kernel'],
-  ['devices:read', 'see devices'],
-  ['devices:approve', 'approve devices'],
-  ['devices:manage', 'manage and revoke devices'],
-  ['config:read', 'see the configuration'],
-  ['config:write', 'change the configuration, start servers'],
-  ['audit:read', 'read the audit log'],
-  ['metrics:read', 'see metrics'],
+  ['sessions:read', t('watch sessions')],
+  ['sessions:write', t('send messages')],
+  ['approvals:answer', t('answer approvals')],
+  ['agents:read', t('see agents and kernels')],
+  ['agents:kill', t('end agents')],
+  ['memory:read', t('read the memory')],
+  ['skills:invoke', t('invoke skills')],
+  ['tools:call', t('call tools')],
+  ['kernel:attach', t('attach as a kernel')],
+  ['devices:read', t('see devices')],
+  ['devices:approve', t('approve devices')],
+  ['devices:manage', t('manage and revoke devices')],
+  ['config:read', t('see the configuration')],
+  ['config:write', t('change the configuration, start servers')],
+  ['audit:read', t('read the audit log')],
+  ['metrics:read', t('see metrics')],
 ];
 /** Scopes for callers that prove their identity: a long-lived token cannot have them. */
 const OF_DEVICES = ['devices:approve', 'devices:manage', 'kernel:attach', 'skills:invoke'];
@@ -35,17 +36,18 @@ export function Scopes({ value, set, token }) {
     set(next);
   };
   return html`<fieldset class="scopes">
-    <legend>What it may do</legend>
+    <legend>${t('What it may do')}</legend>
     ${!token &&
     !value.has('approvals:answer') &&
     html`<p class="muted">
-      It cannot answer approvals. If it is your own device, and stays with
-      you: <button
+      ${t('It cannot answer approvals. If it is your own device, and stays with you:')}
+      ${' '}
+      <button
         type="button"
         class="link"
         disabled=${!may('approvals:answer')}
         onClick=${() => toggle('approvals:answer')}>
-        allow it to answer
+        ${t('allow it to answer')}
       </button>
     </p>`}
     ${SCOPES.filter(([s]) => !token || !OF_DEVICES.includes(s)).map(
@@ -69,7 +71,7 @@ export function Choose({ title, yes, start, run, done, children }) {
     ${children}
     <${Scopes} value=${scopes} set=${setScopes} />
     <div class="buttons">
-      <button type="button" onClick=${done}>Cancel</button>
+      <button type="button" onClick=${done}>${t('Cancel')}</button>
       <${Do}
         arm
         kind="primary"

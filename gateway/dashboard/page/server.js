@@ -14,6 +14,7 @@ import { href, may, useLoaded } from './state.js';
 import { ms, plain } from './text.js';
 import { Ticks } from './ticks.js';
 import { Do, Empty, html, Icon, Name, Of, Pre, State, Time, View } from './ui.js';
+import { rich, t } from './words.js';
 
 /** @param {{s: Admin<'Server'>, part: string}} p */
 export function Server({ s, part }) {
@@ -25,29 +26,29 @@ export function Server({ s, part }) {
   const off = s.state === 'disabled';
   /** @type {[string, string, Children][]} */
   const tabs = [
-    ['', 'Overview', null],
-    ['tools', 'Tools', s.tools || null],
-    ['logs', 'Logs', null],
-    ['config', 'Configuration', null],
-    ['trust', 'Trust', changes || null],
+    ['', t('Overview'), null],
+    ['tools', t('Tools'), s.tools || null],
+    ['logs', t('Logs'), null],
+    ['config', t('Configuration'), null],
+    ['trust', t('Trust'), changes || null],
   ];
   return html`<${View}
     title=${s.name}
-    crumb=${html`<a href=${href('servers')}>Servers</a>`}
+    crumb=${html`<a href=${href('servers')}>${t('Servers')}</a>`}
     actions=${write &&
     html`
       ${s.editable &&
       s.state !== 'waiting' &&
       html`<${Do} run=${() => api('PATCH', `/api/mcp/servers/${seg(s.name)}`, { enabled: off })}>
-        ${off ? 'Turn on' : 'Turn off'}
+        ${off ? t('Turn on') : t('Turn off')}
       <//>`}
       ${!['disabled', 'waiting'].includes(s.state) &&
       html`<${Do} run=${() => api('POST', `/api/mcp/servers/${seg(s.name)}/restart`)}>
         <${Icon} of="restart" />
-        Restart
+        ${t('Restart')}
       <//>`}
     `}
-    subs=${html`<nav class="subs" aria-label="Parts of the server">
+    subs=${html`<nav class="subs" aria-label=${t('Parts of the server')}>
       ${tabs.map(
         ([at, title, n]) =>
           html`<a
@@ -79,48 +80,59 @@ function Overview({ s }) {
       <div class="two">
         <p>
           <${State} state=${s.state} /> ${s.since &&
-          html`<span class="faint">since <${Time} at=${s.since} /></span>`}
+          html`<span class="faint">
+            ${rich('since {time}', { time: html`<${Time} at=${s.since} />` })}
+          </span>`}
           ${s.reason && html` <${Name} text=${s.reason} max=${1000} />`}
         </p>
         <code><${Name} text=${s.endpoint} max=${500} /></code>
       </div>
-      <span class="badge">${s.transport === 'stdio' ? 'This machine' : 'Remote, HTTP'}</span>
+      <span class="badge">${s.transport === 'stdio' ? t('This machine') : t('Remote, HTTP')}</span>
     </div>
     ${s.state === 'waiting' &&
     html`<p class="notice">
-      It does not start until you approve it: <a href=${href('servers', s.name, 'trust')}>Trust</a>.
+      ${rich('It does not start until you approve it: {trust}.', {
+        trust: html`<a href=${href('servers', s.name, 'trust')}>${t('Trust')}</a>`,
+      })}
     </p>`}
     ${!!s.history?.length &&
-    html`<section class="box" aria-label="State">
-      <header><h2>State, last 24 hours</h2></header>
+    html`<section class="box" aria-label=${t('State')}>
+      <header><h2>${t('State, last 24 hours')}</h2></header>
       <div class="body">
         <${Ticks} s=${s} n=${96} />
-        <p class="flex faint"><small>24 hours ago</small><small class="end">Now</small></p>
+        <p class="flex faint">
+          <small>${t('24 hours ago')}</small>
+          <small class="end">${t('Now')}</small>
+        </p>
       </div>
     </section>`}
     ${may('audit:read') && html`<${Charts} name=${s.name} />`}
     <div class="cols c11">
-      <section class="box" aria-label="Facts">
-        <header><h2>Facts</h2></header>
+      <section class="box" aria-label=${t('Facts')}>
+        <header><h2>${t('Facts')}</h2></header>
         <div class="body">
           <dl>
-            <dt>Configured in</dt>
+            <dt>${t('Configured in')}</dt>
             <dd><code>${plain(s.file)}</code></dd>
-            <dt>Tools</dt>
+            <dt>${t('Tools')}</dt>
             <dd><a href=${href('servers', s.name, 'tools')}>${s.tools}</a></dd>
-            <dt>Started in</dt>
+            <dt>${t('Started in')}</dt>
             <dd>${s.start_ms ? ms(s.start_ms) : '–'}</dd>
-            <dt>Restarts</dt>
+            <dt>${t('Restarts')}</dt>
             <dd>${s.restarts}</dd>
-            <dt>Calls</dt>
+            <dt>${t('Calls')}</dt>
             <dd>
-              ${s.calls.total} since yaya runs, ${s.calls.errors} failed or refused; p50
-              ${' ' + ms(s.calls.p50_ms)}, p95 ${ms(s.calls.p95_ms)}
+              ${t('{n} since yaya runs, {bad} failed or refused; p50 {p50}, p95 {p95}', {
+                n: s.calls.total,
+                bad: s.calls.errors,
+                p50: ms(s.calls.p50_ms),
+                p95: ms(s.calls.p95_ms),
+              })}
             </dd>
             ${s.last_error &&
             !['ready', 'installing'].includes(s.state) &&
             s.last_error !== s.reason &&
-            html`<dt>Last error</dt><dd><${Name} text=${s.last_error} max=${1000} /></dd>`}
+            html`<dt>${t('Last error')}</dt><dd><${Name} text=${s.last_error} max=${1000} /></dd>`}
           </dl>
         </div>
       </section>
@@ -128,15 +140,15 @@ function Overview({ s }) {
     </div>
     ${!!s.diagnostics?.length &&
     html`
-      <h2>Last messages</h2>
+      <h2>${t('Last messages')}</h2>
       <${Pre}
         text=${s.diagnostics.map((/** @type {string} */ x) => plain(x)).join('\n')}
-        label="Diagnostics" />
+        label=${t('Diagnostics')} />
     `}
     ${s.stderr &&
     html`
-      <h2>Standard error</h2>
-      <${Pre} text=${plain(s.stderr, true)} label="The last lines of its standard error" />
+      <h2>${t('Standard error')}</h2>
+      <${Pre} text=${plain(s.stderr, true)} label=${t('The last lines of its standard error')} />
     `}
   `;
 }
@@ -150,45 +162,51 @@ function Charts({ name }) {
     of.slices.map((x) => (x.calls ? x[k] : null));
   const p50 = { name: 'p50', tone: 's1', values: level('p50_ms') };
   const p95 = { name: 'p95', tone: 's3', values: level('p95_ms') };
-  const calls = { name: 'a minute', tone: 's2', values: of.slices.map((x) => x.calls) };
-  const errors = { name: 'a minute', tone: 'se', values: of.slices.map((x) => x.errors) };
+  const calls = { name: t('a minute'), tone: 's2', values: of.slices.map((x) => x.calls) };
+  const errors = { name: t('a minute'), tone: 'se', values: of.slices.map((x) => x.errors) };
   const n = (/** @type {number} */ x) => String(x);
   return html`<div class="cols c111">
-    <section class="box" aria-label="Latency">
+    <section class="box" aria-label=${t('Latency')}>
       <header>
-        <h2>Latency</h2>
+        <h2>${t('Latency')}</h2>
         <${Legend} lines=${[
           [p50, ms(of.total.p50_ms)],
           [p95, ms(of.total.p95_ms)],
         ]} />
       </header>
       <div class="body low">
-        <${Plot} label="Latency in the last hour" times=${times} lines=${[p50, p95]} show=${ms} />
+        <${Plot}
+          label=${t('Latency in the last hour')}
+          times=${times}
+          lines=${[p50, p95]}
+          show=${ms} />
       </div>
     </section>
-    <section class="box" aria-label="Calls">
+    <section class="box" aria-label=${t('Calls')}>
       <header>
-        <h2>Calls</h2>
-        <span class="faint">last hour</span><b class="end">${of.total.calls}</b>
+        <h2>${t('Calls')}</h2>
+        <span class="faint">${t('last hour')}</span>
+        <b class="end">${of.total.calls}</b>
       </header>
       <div class="body low">
         <${Plot}
           stacked
-          label="Calls by minute in the last hour"
+          label=${t('Calls by minute in the last hour')}
           times=${times}
           lines=${[calls]}
           show=${n} />
       </div>
     </section>
-    <section class="box" aria-label="Errors">
+    <section class="box" aria-label=${t('Errors')}>
       <header>
-        <h2>Errors</h2>
-        <span class="faint">last hour</span><b class="end">${of.total.errors}</b>
+        <h2>${t('Errors')}</h2>
+        <span class="faint">${t('last hour')}</span>
+        <b class="end">${of.total.errors}</b>
       </header>
       <div class="body low">
         <${Plot}
           stacked
-          label="Failed calls by minute in the last hour"
+          label=${t('Failed calls by minute in the last hour')}
           times=${times}
           lines=${[errors]}
           show=${n} />
@@ -202,8 +220,9 @@ function Config({ s, write }) {
   if (!s.editable)
     return html`
       <p class="notice">
-        This server is configured in <code>${plain(s.file)}</code>
-        , which yaya does not change: edit it there.
+        ${rich('This server is configured in {file}, which yaya does not change: edit it there.', {
+          file: html`<code>${plain(s.file)}</code>`,
+        })}
       </p>
       <${Form} s=${s} readonly />
     `;
@@ -213,16 +232,18 @@ function Config({ s, write }) {
     html`<div class="buttons">
       <${Confirm}
         kind="danger"
-        yes="Remove server"
+        yes=${t('Remove server')}
         ask=${html`
-          <b><${Name} text=${s.name} /></b> is stopped and taken out of the configuration.
+          ${rich('{server} is stopped and taken out of the configuration.', {
+            server: html`<b><${Name} text=${s.name} /></b>`,
+          })}
         `}
         run=${async () => {
           await api('DELETE', `/api/mcp/servers/${seg(s.name)}`);
           location.hash = href('servers');
         }}>
         <${Icon} of="trash" />
-        Remove server
+        ${t('Remove server')}
       <//>
     </div>`}
   `;
@@ -234,14 +255,16 @@ function Trust({ s, waiting }) {
   return html`
     <p class="lead">
       ${config?.trust === 'always'
-        ? 'This server may change its tools without your approval: its configuration says so.'
-        : 'yaya pins tools and instructions when it first sees them. Tools that appear later, or whose parameters or results change, are not offered until you approve them.'}
+        ? t('This server may change its tools without your approval: its configuration says so.')
+        : t(
+            'yaya pins tools and instructions when it first sees them. Tools that appear later, or whose parameters or results change, are not offered until you approve them.',
+          )}
     </p>
     <${Of} of=${{ data: waiting, error: null, reload: () => {} }}>
       ${(/** @type {Admin<'Waiting'>[]} */ d) =>
         d.length
           ? d.map((w) => html`<${Waiting} key=${w.digest} w=${w} />`)
-          : html`<${Empty} icon="shield">No changes wait for approval.<//>`}
+          : html`<${Empty} icon="shield">${t('No changes wait for approval.')}<//>`}
     <//>
   `;
 }

@@ -1,6 +1,7 @@
 // The fields of a server's configuration, and the entry that they stand for.
 // @ts-check
 import { Field, html, Icon, typed } from './ui.js';
+import { t } from './words.js';
 
 /** An entry of mcpServers. Members that the form does not know stay as they are.
  * @typedef {Record<string, unknown>} Entry */
@@ -73,9 +74,9 @@ export function entryOf(c, f) {
 }
 
 /** A list of texts, each in a field of its own.
- * @param {{label: string, add: string, one: string, all: string[], readonly: boolean,
+ * @param {{label: string, add: string, all: string[], readonly: boolean,
  * set: (all: string[]) => void}} p */
-function Texts({ label, add, one, all, readonly, set }) {
+function Texts({ label, add, all, readonly, set }) {
   return html`<fieldset class="texts">
     <legend>${label}</legend>
     ${all.map(
@@ -83,7 +84,7 @@ function Texts({ label, add, one, all, readonly, set }) {
         html`<div class="flex" key=${i}>
           <input
             class="code"
-            aria-label=${`${one} ${i + 1}`}
+            aria-label=${t('Argument {n}', { n: i + 1 })}
             spellcheck="false"
             value=${a}
             readonly=${readonly}
@@ -92,7 +93,7 @@ function Texts({ label, add, one, all, readonly, set }) {
           html`<button
             type="button"
             class="quiet sq"
-            aria-label=${`Remove ${one.toLowerCase()} ${i + 1}`}
+            aria-label=${t('Remove argument {n}', { n: i + 1 })}
             onClick=${() => set(all.filter((_, k) => k !== i))}>
             <${Icon} of="close" />
           </button>`}
@@ -107,9 +108,11 @@ function Texts({ label, add, one, all, readonly, set }) {
 }
 
 /** Names with values. Secrets are masked, and stay as they are unless somebody writes over them.
- * @param {{label: string, add: string, one: string, all: Pair[], readonly: boolean,
+ * @param {{label: string, add: string, kind: 'header' | 'variable', all: Pair[], readonly: boolean,
  * set: (all: Pair[]) => void}} p */
-function Pairs({ label, add, one, all, readonly, set }) {
+function Pairs({ label, add, kind, all, readonly, set }) {
+  const nth = (/** @type {number} */ n) =>
+    kind === 'header' ? t('header {n}', { n }) : t('variable {n}', { n });
   return html`<fieldset class="texts">
     <legend>${label}</legend>
     ${all.map(
@@ -117,16 +120,16 @@ function Pairs({ label, add, one, all, readonly, set }) {
         html`<div class="flex" key=${i}>
           <input
             class="code"
-            aria-label=${`Name of ${one} ${i + 1}`}
-            placeholder="NAME"
+            aria-label=${t('Name of {what}', { what: nth(i + 1) })}
+            placeholder=${t('NAME')}
             spellcheck="false"
             value=${k}
             readonly=${readonly}
             onInput=${typed((x) => set(all.with(i, [x, v])))} />
           <input
             class="code"
-            aria-label=${`Value of ${k || `${one} ${i + 1}`}`}
-            placeholder="value"
+            aria-label=${t('Value of {what}', { what: k || nth(i + 1) })}
+            placeholder=${t('value')}
             spellcheck="false"
             value=${v}
             readonly=${readonly}
@@ -135,7 +138,7 @@ function Pairs({ label, add, one, all, readonly, set }) {
           html`<button
             type="button"
             class="quiet sq"
-            aria-label=${`Remove ${k || `${one} ${i + 1}`}`}
+            aria-label=${t('Remove {what}', { what: k || nth(i + 1) })}
             onClick=${() => set(all.filter((_, n) => n !== i))}>
             <${Icon} of="close" />
           </button>`}
@@ -167,7 +170,7 @@ export function Inputs({ f, readonly, set }) {
           onInput=${typed((v) => set({ ...f, [k]: v }))} />`}
     <//>`;
   return html`
-    <div class="seg" role="group" aria-label="Runs by">
+    <div class="seg" role="group" aria-label=${t('Runs by')}>
       ${[false, true].map(
         (remote) =>
           html`<button
@@ -175,7 +178,7 @@ export function Inputs({ f, readonly, set }) {
             aria-pressed=${f.remote === remote}
             disabled=${readonly}
             onClick=${() => set({ ...f, remote })}>
-            ${remote ? 'URL' : 'Command'}
+            ${remote ? 'URL' : t('Command')}
           </button>`,
       )}
     </div>
@@ -183,35 +186,35 @@ export function Inputs({ f, readonly, set }) {
       ? html`
           ${text('url', 'URL', '')}
           <${Pairs}
-            label="Headers"
-            add="Add a header"
-            one="header"
+            label=${t('Headers')}
+            add=${t('Add a header')}
+            kind="header"
             all=${f.headers}
             readonly=${readonly}
             set=${(/** @type {Pair[]} */ headers) => set({ ...f, headers })} />
         `
       : html`
-          ${text('command', 'Command', '')}
+          ${text('command', t('Command'), '')}
           <${Texts}
-            label="Arguments"
-            add="Add an argument"
-            one="Argument"
+            label=${t('Arguments')}
+            add=${t('Add an argument')}
             all=${f.args}
             readonly=${readonly}
             set=${(/** @type {string[]} */ args) => set({ ...f, args })} />
           <${Pairs}
-            label="Environment"
-            add="Add a variable"
-            one="variable"
+            label=${t('Environment')}
+            add=${t('Add a variable')}
+            kind="variable"
             all=${f.env}
             readonly=${readonly}
             set=${(/** @type {Pair[]} */ env) => set({ ...f, env })} />
-          ${text('cwd', 'Working folder', 'Empty for the default.')}
+          ${text('cwd', t('Working folder'), t('Empty for the default.'))}
         `}
     ${!readonly &&
     html`<p class="faint">
-      Secrets shown as **** are kept while the address stays the same, or the command with its
-      arguments and variables. Otherwise enter them again.
+      ${t(
+        'Secrets shown as **** are kept while the address stays the same, or the command with its arguments and variables. Otherwise enter them again.',
+      )}
     </p>`}
   `;
 }

@@ -8,6 +8,7 @@ import { go, href } from './state.js';
 import { words } from './text.js';
 import { toast } from './toast.js';
 import { Do, Field, html, typed, View } from './ui.js';
+import { t } from './words.js';
 
 /** @typedef {import('./serverfields.js').Entry} Entry */
 /** @typedef {import('./serverfields.js').Fields} Fields */
@@ -21,9 +22,9 @@ export function Form({ s, readonly = false }) {
   const [text, write] = useState(was);
   // The fields as they are filled in: a variable without a name is not in the entry yet.
   const [draft, setDraft] = useState(/** @type {Fields | null} */ (null));
-  const setText = (/** @type {string} */ t) => {
+  const setText = (/** @type {string} */ s) => {
     setDraft(null);
-    write(t);
+    write(s);
   };
   const [base, setBase] = useState({ was, revision: s?.revision });
   const [asJSON, setAsJSON] = useState(false);
@@ -45,7 +46,7 @@ export function Form({ s, readonly = false }) {
   const form = fields && !asJSON;
   const changed = text !== base.was;
   const review = async () => {
-    if (mistake) throw new Error(`This is not JSON: ${mistake}`);
+    if (mistake) throw new Error(t('This is not JSON: {error}', { error: mistake }));
     setChange(
       s
         ? await api('PUT', `/api/mcp/servers/${seg(s.name)}`, {
@@ -63,27 +64,27 @@ export function Form({ s, readonly = false }) {
     }
     setDraft(null);
     setBase({ was: text, revision: undefined });
-    toast('The change is in force.');
+    toast(t('The change is in force.'));
   };
-  return html`<section class="box form" aria-label="Configuration">
+  return html`<section class="box form" aria-label=${t('Configuration')}>
     <header>
-      <h2>Configuration</h2>
-      ${changed && s && html`<span class="badge busy">not saved</span>`}
-      <span class="seg end" role="group" aria-label="Edit as">
+      <h2>${t('Configuration')}</h2>
+      ${changed && s && html`<span class="badge busy">${t('not saved')}</span>`}
+      <span class="seg end" role="group" aria-label=${t('Edit as')}>
         <button
           type="button"
           aria-pressed=${Boolean(form)}
           disabled=${!fields}
-          title=${fields ? '' : 'The form cannot show this configuration whole'}
+          title=${fields ? '' : t('The form cannot show this configuration whole')}
           onClick=${() => setAsJSON(false)}>
-          Form
+          ${t('Form')}
         </button>
         <button type="button" aria-pressed=${!form} onClick=${() => setAsJSON(true)}>JSON</button>
       </span>
     </header>
     <div class="body">
       ${!s &&
-      html`<${Field} label="Name" hint="Its tools are called name__tool.">
+      html`<${Field} label=${t('Name')} hint=${t('Its tools are called name__tool.')}>
         ${(/** @type {string} */ id) =>
           html`<input
             id=${id}
@@ -102,7 +103,9 @@ export function Form({ s, readonly = false }) {
             }} />`
         : html`<${Field}
             label="JSON"
-            hint="As in any client's mcpServers: command, args, env; or type, url, headers.">
+            hint=${t(
+              'As in the mcpServers of clients: command, args, env; or type, url, headers.',
+            )}>
             ${(/** @type {string} */ id) =>
               html`<textarea
                 id=${id}
@@ -119,11 +122,11 @@ export function Form({ s, readonly = false }) {
           kind="primary"
           disabled=${s ? !changed : !name.trim() || (form && !fields.command && !fields.url)}
           run=${review}>
-          ${s ? 'Review change' : 'Review'}
+          ${s ? t('Review change') : t('Review')}
         <//>
         ${s &&
         changed &&
-        html`<button type="button" onClick=${() => setText(base.was)}>Discard</button>`}
+        html`<button type="button" onClick=${() => setText(base.was)}>${t('Discard')}</button>`}
       </div>`}
     </div>
     ${change && html`<${Agree} changes=${[change]} done=${done} cancel=${() => setChange(null)} />`}
@@ -133,8 +136,8 @@ export function Form({ s, readonly = false }) {
 /** The view that adds a server. */
 export const New = () =>
   html`<${View}
-    title="Add a server"
-    crumb=${html`<a href=${href('servers')}>Servers</a>`}
-    lead="Nothing runs before you have seen exactly what would run, and approved it.">
+    title=${t('Add a server')}
+    crumb=${html`<a href=${href('servers')}>${t('Servers')}</a>`}
+    lead=${t('Nothing runs before you have seen exactly what would run, and approved it.')}>
     <${Form} />
   <//>`;

@@ -10,18 +10,19 @@ import { style } from './style.js';
 import { ms, plain } from './text.js';
 import { Ticks } from './ticks.js';
 import { Do, Empty, html, Icon, Name, Of, State, typed, View } from './ui.js';
-import { t } from './words.js';
+import { rich, t } from './words.js';
 
 style('plot');
 style('servers');
 
-/** The parts of the list. @type {Record<string, (s: Admin<'Server'>) => boolean>} */
-const PARTS = {
-  All: () => true,
-  Ready: (s) => s.state === 'ready',
-  Trouble: (s) => TROUBLE.includes(s.state) || s.state === 'waiting',
-  Off: (s) => s.state === 'disabled' || s.state === 'stopped',
-};
+/** The parts of the list.
+ * @type {{word: string, has: (s: Admin<'Server'>) => boolean}[]} */
+const PARTS = [
+  { word: t('All'), has: () => true },
+  { word: t('Ready'), has: (s) => s.state === 'ready' },
+  { word: t('Trouble'), has: (s) => TROUBLE.includes(s.state) || s.state === 'waiting' },
+  { word: t('Off'), has: (s) => s.state === 'disabled' || s.state === 'stopped' },
+];
 
 /** @param {Admin<'Server'>} s */
 const rank = (s) =>
@@ -35,7 +36,9 @@ export default function Servers({ rest: [name, part] }) {
   const one = name ? servers.data?.find((s) => s.name === name) : null;
   if (name && servers.data && !one)
     return html`<${View} title=${name}>
-      <${Empty} icon="server">Server not found. <a href=${href('servers')}>All servers</a><//>
+      <${Empty} icon="server">
+        ${t('Server not found.')} <a href=${href('servers')}>${t('All servers')}</a>
+      <//>
     <//>`;
   if (one) return html`<${Server} key=${name} s=${one} part=${part ?? ''} />`;
   return html`<${List} of=${servers} />`;
@@ -54,56 +57,58 @@ export const Tile = ({ name, large }) => {
 /** @param {{of: import('./state.js').Loaded<Admin<'Server'>[]>}} p */
 function List({ of }) {
   const [filter, setFilter] = useState('');
-  const [part, setPart] = useState('All');
+  const [part, setPart] = useState(PARTS[0]);
   const write = may('config:write');
   const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
   const rows = (of.data ?? [])
-    .filter(PARTS[part])
+    .filter(part.has)
     .filter((s) => words.every((w) => `${s.name} ${s.endpoint}`.toLowerCase().includes(w)))
     .sort((a, b) => rank(a) - rank(b));
   return html`<${View}
-    title="Servers"
+    title=${t('Servers')}
     actions=${write &&
     html`
-      <a class="button" href=${href('start')}><${Icon} of="download" />Import</a>
+      <a class="button" href=${href('start')}><${Icon} of="download" />${t('Import')}</a>
       <a class="button" href=${href('catalogue')}><${Icon} of="catalogue" />${t('Catalogue')}</a>
       <a class="button primary" href=${href('servers', '', 'new')}>
         <${Icon} of="plus" />
-        Add a server
+        ${t('Add a server')}
       </a>
     `}>
     <${Of} of=${of}>
       ${(/** @type {Admin<'Server'>[]} */ d) =>
         d.length === 0
           ? html`<${Empty} icon="server">
-              No servers are
-              configured. <a href=${href('start')}>Import those of your other clients</a>, or add
-              one.
+              ${rich('No servers are configured. {bring}, or add one.', {
+                bring: html`<a href=${href('start')}>
+                  ${t('Import those of your other clients')}
+                </a>`,
+              })}
             <//>`
           : html`
               <div class="filters">
                 <input
                   type="search"
                   class="narrow"
-                  aria-label="Filter servers"
-                  placeholder="Filter servers"
+                  aria-label=${t('Filter servers')}
+                  placeholder=${t('Filter servers')}
                   value=${filter}
                   onInput=${typed(setFilter)} />
-                <div class="seg" role="group" aria-label="Show">
-                  ${Object.entries(PARTS).map(
-                    ([p, f]) =>
+                <div class="seg" role="group" aria-label=${t('Show')}>
+                  ${PARTS.map(
+                    (p) =>
                       html`<button
                         type="button"
                         aria-pressed=${p === part}
                         onClick=${() => setPart(p)}>
-                        ${p} ${d.filter(f).length}
+                        ${t('{part} {n}', { part: p.word, n: d.filter(p.has).length })}
                       </button>`,
                   )}
                 </div>
               </div>
               ${rows.length
                 ? html`<${Rows} rows=${rows} write=${write} />`
-                : html`<${Empty}>No servers match.<//>`}
+                : html`<${Empty}>${t('No servers match.')}<//>`}
             `}
     <//>
   <//>`;
@@ -113,18 +118,18 @@ function List({ of }) {
  * @param {{rows: Admin<'Server'>[], write: boolean}} p */
 const Rows = ({ rows, write }) =>
   html`<div class="box">
-    <table class="list" role="table" aria-label="Servers">
+    <table class="list" role="table" aria-label=${t('Servers')}>
       <thead role="rowgroup">
         <tr role="row">
-          <th role="columnheader">Server</th>
-          <th role="columnheader">State</th>
-          <th role="columnheader" class="wide">Last 24 hours</th>
-          <th role="columnheader" class="num">Calls</th>
+          <th role="columnheader">${t('Server')}</th>
+          <th role="columnheader">${t('State')}</th>
+          <th role="columnheader" class="wide">${t('Last 24 hours')}</th>
+          <th role="columnheader" class="num">${t('Calls')}</th>
           <th role="columnheader" class="num">p50</th>
           <th role="columnheader" class="num">p95</th>
-          <th role="columnheader" class="num">Errors</th>
-          <th role="columnheader" class="num">Tools</th>
-          <th role="columnheader"><span class="sr">Reason and actions</span></th>
+          <th role="columnheader" class="num">${t('Errors')}</th>
+          <th role="columnheader" class="num">${t('Tools')}</th>
+          <th role="columnheader"><span class="sr">${t('Reason and actions')}</span></th>
         </tr>
       </thead>
       <tbody role="rowgroup">
@@ -165,18 +170,18 @@ function Row({ s, write }) {
         TROUBLE.includes(s.state) &&
         html`<${Do}
           kind="small"
-          label=${`Restart ${plain(s.name)}`}
+          label=${t('Restart {server}', { server: plain(s.name) })}
           run=${() => api('POST', `/api/mcp/servers/${seg(s.name)}/restart`)}>
-          Restart
+          ${t('Restart')}
         <//>`}
         ${write &&
         off &&
         s.editable &&
         html`<${Do}
           kind="small"
-          label=${`Turn on ${plain(s.name)}`}
+          label=${t('Turn on {server}', { server: plain(s.name) })}
           run=${() => api('PATCH', `/api/mcp/servers/${seg(s.name)}`, { enabled: true })}>
-          Turn on
+          ${t('Turn on')}
         <//>`}
       </span>
     </td>

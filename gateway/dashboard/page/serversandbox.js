@@ -4,38 +4,46 @@ import { Command } from './copy.js';
 import { href } from './state.js';
 import { plain } from './text.js';
 import { html, Name } from './ui.js';
+import { t } from './words.js';
 
 /** The sandbox of a server's process, its enforced parts, and its refusals.
  * @param {{of: Admin<'ServerSandbox'>, server: string}} p */
 export function Boxed({ of, server }) {
   const open = of.profile === 'off' || of.backend === 'off';
-  return html`<section class="box" aria-label="Sandbox">
+  return html`<section class="box" aria-label=${t('Sandbox')}>
     <header>
-      <h2>Sandbox</h2>
-      <a class="end" href=${href('sandbox')}>What is enforced here</a>
+      <h2>${t('Sandbox')}</h2>
+      <a class="end" href=${href('sandbox')}>${t('What is enforced here')}</a>
     </header>
     <div class="body">
       ${open &&
       html`<p class="problem">
         ${of.profile === 'off'
           ? html`
-              <b>Outside the sandbox.</b> It runs with all rights of your user, and can read and
-              change yaya's own files.
+              <b>${t('Outside the sandbox.')}</b> ${t(
+                'It runs with all rights of your user, and can read and change yaya’s own files.',
+              )}
             `
           : html`
-              <b>Nothing is enforced.</b> It runs with all rights of your user, although it should
-              be sandboxed:
+              <b>${t('Nothing is enforced.')}</b> ${t(
+                'It runs with all rights of your user, although it should be sandboxed:',
+              )}
             `}
       </p>`}
       ${of.profile !== 'off' && html`<p><${Name} text=${of.allowed} max=${4096} /></p>`}
       ${!open &&
       of.backend &&
       html`<dl>
-        <dt>Enforced</dt>
-        <dd>${(of.enforced ?? []).join(', ') || 'nothing'} (${plain(of.backend)})</dd>
+        <dt>${t('Enforced')}</dt>
+        <dd>
+          ${t('{parts} ({backend})', {
+            parts: plain((of.enforced ?? []).join(', ')) || t('nothing'),
+            backend: plain(of.backend),
+          })}
+        </dd>
         ${!!of.missing?.length &&
         html`
-          <dt>Not enforced, or only in part</dt>
+          <dt>${t('Not enforced, or only in part')}</dt>
           <dd>
             <ul class="plain">
               ${of.missing.map(
@@ -46,7 +54,7 @@ export function Boxed({ of, server }) {
         `}
         ${!!of.breaks?.length &&
         html`
-          <dt>Does not work here</dt>
+          <dt>${t('Does not work here')}</dt>
           <dd>
             <ul class="plain">
               ${of.breaks.map(
@@ -58,7 +66,7 @@ export function Boxed({ of, server }) {
       </dl>`}
       ${!!of.denied?.length &&
       html`
-        <h3>What it was kept from</h3>
+        <h3>${t('What it was kept from')}</h3>
         <ul class="plain changes">
           ${of.denied.map(
             (d) =>
@@ -67,7 +75,9 @@ export function Boxed({ of, server }) {
                 ${d.allow &&
                 html`<${Command}
                   text=${d.allow}
-                  label=${`The command that allows ${plain(server)} this`} />`}
+                  label=${t('The command that allows {server} this', {
+                    server: plain(server),
+                  })} />`}
               </li>`,
           )}
         </ul>

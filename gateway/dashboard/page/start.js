@@ -9,6 +9,7 @@ import { Agree } from './agree.js';
 import { go, href, may, useLoaded } from './state.js';
 import { plain } from './text.js';
 import { Badge, Do, html, Name, Of, Pre, View } from './ui.js';
+import { rich, t } from './words.js';
 
 export default function Start() {
   const setup = useLoaded('/api/setup', ['config']);
@@ -24,10 +25,12 @@ export default function Start() {
   const active = providers.data?.find((p) => p.active);
   const snippet = setup.data?.snippets.find((s) => s.client === client);
   const write = may('config:write');
-  return html`<${View} title="Set yaya up" lead="Four steps, none of which you have to take now.">
+  return html`<${View}
+    title=${t('Set yaya up')}
+    lead=${t('Four steps, none of which you have to take now.')}>
     <ol class="steps">
       <li>
-        <h2>Import your MCP servers</h2>
+        <h2>${t('Import your MCP servers')}</h2>
         <${Of} of=${imports}>
           ${(/** @type {Admin<'Importable'>[]} */ d) =>
             d.length
@@ -55,12 +58,12 @@ export default function Start() {
                           const c = await api('POST', '/api/mcp/import', { client: i.client });
                           if (c.length) setChanges(c);
                         }}>
-                        Import ${fresh.length}
+                        ${t('Import {n}', { n: fresh.length })}
                       <//>`}
                     </li>`;
                   })}
                 </ul>`
-              : html`<p class="muted">No other client on this machine has any servers.</p>`}
+              : html`<p class="muted">${t('No other client on this machine has servers.')}</p>`}
         <//>
         <p>
           ${servers.data?.length
@@ -75,33 +78,37 @@ export default function Start() {
                       </span> `,
                 )}
               `
-            : ''} <a href=${href('servers')}>Add one by hand</a>
+            : ''} <a href=${href('servers')}>${t('Add one by hand')}</a>
         </p>
       </li>
       <li>
-        <h2>Choose a model</h2>
+        <h2>${t('Choose a model')}</h2>
         <p>
           ${active
             ? html`
-                <b><${Name} text=${active.label || active.id} /></b> is active.
+                ${rich('{model} is active.', {
+                  model: html`<b><${Name} text=${active.label || active.id} /></b>`,
+                })}
                 ${active.plugin === 'llm-echo' &&
-                ' It works offline and repeats its input: enough to look around.'}
+                ' ' + t('It works offline and repeats its input: enough to look around.')}
               `
             : ''}
         </p>
         ${write &&
         html`<div class="buttons">
-          <button type="button" onClick=${() => setAdding('provider')}>Use another model</button>
+          <button type="button" onClick=${() => setAdding('provider')}>
+            ${t('Use another model')}
+          </button>
           ${active?.plugin !== 'llm-echo' &&
           html`<${Do} run=${() => api('PATCH', '/api/llm-providers/active', { name: 'llm-echo' })}>
-            Stay offline
+            ${t('Stay offline')}
           <//>`}
         </div>`}
       </li>
       <li>
-        <h2>Connect a client</h2>
-        <p>The client reaches all servers through yaya.</p>
-        <div class="tabs" role="tablist" aria-label="Clients">
+        <h2>${t('Connect a client')}</h2>
+        <p>${t('The client reaches all servers through yaya.')}</p>
+        <div class="tabs" role="tablist" aria-label=${t('Clients')}>
           ${setup.data?.snippets.map(
             (s) =>
               html`<button
@@ -116,22 +123,27 @@ export default function Start() {
         ${snippet &&
         html`<div role="tabpanel" aria-label=${snippet.client}>
           <p>${plain(snippet.where)} <${Copy} text=${snippet.text} /></p>
-          <${Pre} all text=${snippet.text} label="Text to copy" />
+          <${Pre} all text=${snippet.text} label=${t('Text to copy')} />
         </div>`}
       </li>
       <li>
-        <h2>Add a device</h2>
+        <h2>${t('Add a device')}</h2>
         <p>
           ${setup.data?.remote
-            ? 'Watch and steer from a phone or another machine.'
-            : html`
-                Other machines cannot reach yaya now: it listens only on this machine. Start it
-                with <code>--tls-cert</code> and <code>--tls-key</code>, or behind a proxy (
-                <code>--behind-proxy --host NAME</code>).
-              `}
+            ? t('Watch and steer from a phone or another machine.')
+            : rich(
+                'Other machines cannot reach yaya now: it listens only on this machine. Start it with {cert} and {key}, or behind a proxy ({proxy}).',
+                {
+                  cert: html`<code>--tls-cert</code>`,
+                  key: html`<code>--tls-key</code>`,
+                  proxy: html`<code>--behind-proxy --host NAME</code>`,
+                },
+              )}
         </p>
         ${may('devices:approve') &&
-        html`<button type="button" onClick=${() => setAdding('device')}>Add a device</button>`}
+        html`<button type="button" onClick=${() => setAdding('device')}>
+          ${t('Add a device')}
+        </button>`}
       </li>
     </ol>
     ${note && html`<p role="status">${note}</p>`}
@@ -145,7 +157,7 @@ export default function Start() {
           });
           go('');
         }}>
-        Done
+        ${t('Done')}
       <//>
     </div>`}
     ${changes &&
@@ -153,7 +165,7 @@ export default function Start() {
       changes=${changes}
       cancel=${() => setChanges(null)}
       done=${() => {
-        setNote(`${changes.length} imported: they are starting now.`);
+        setNote(t('{n} imported: they are starting now.', { n: changes.length }));
         setChanges(null);
       }} />`}
     ${adding === 'provider' &&

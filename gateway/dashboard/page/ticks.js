@@ -2,7 +2,8 @@
 // same as the colour.
 // @ts-check
 import { html } from './ui.js';
-import { plain } from './text.js';
+import { stateWord } from './text.js';
+import { t } from './words.js';
 
 const DAY = 86_400_000;
 
@@ -57,8 +58,11 @@ export function Ticks({ s, n = 40 }) {
   const parts = partsOf(history, n, Date.now());
   const failed = history.filter((h) => h.state === 'failed').length;
   const label = history.length
-    ? `${plain(s.state)} now, failed ${failed} times in the last 24 hours, as far as yaya has run`
-    : 'no states known';
+    ? t('{state} now, failed {n} times in the last 24 hours, as far as yaya has run', {
+        state: stateWord(s.state),
+        n: failed,
+      })
+    : t('no states known');
   return html`<svg
     class="ticks"
     viewBox=${`0 0 ${n * 5} 18`}

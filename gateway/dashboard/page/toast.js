@@ -2,6 +2,7 @@
 // @ts-check
 import { Signal } from './state.js';
 import { html, Icon } from './ui.js';
+import { t } from './words.js';
 
 const STAYS = 6000; // ms
 
@@ -28,7 +29,7 @@ export function Toasts() {
           <button
             type="button"
             class="icon"
-            aria-label="Close the message"
+            aria-label=${t('Close the message')}
             onClick=${() => shown.set(shown.value.filter((x) => x !== m))}>
             <${Icon} of="close" />
           </button>

@@ -7,29 +7,31 @@ import { Markdown } from './markdown.js';
 import { Blocks } from './result.js';
 import { href, may, useLoaded } from './state.js';
 import { ms, plain, pretty } from './text.js';
-import { count } from './words.js';
 import { Badge, Do, Field, html, Name, Of, Pre, Table, typed, View } from './ui.js';
+import { count, rich, t } from './words.js';
 
 /** @param {{rest: string[]}} p */
 export default function Tools({ rest: [name, server] }) {
   const tools = useLoaded('/api/tools', ['tools']);
   const [filter, setFilter] = useState('');
   if (name) {
-    const t = tools.data?.find((x) => x.name === name);
-    if (tools.data && !t)
+    const tool = tools.data?.find((x) => x.name === name);
+    if (tools.data && !tool)
       return html`<${View} title=${name}>
-        <p class="empty">This tool is not offered now. <a href=${href('tools')}>All tools</a></p>
+        <p class="empty">
+          ${t('This tool is not offered now.')} <a href=${href('tools')}>${t('All tools')}</a>
+        </p>
       <//>`;
-    return html`<${Of} of=${tools}>${() => html`<${One} key=${name} tool=${t} />`}<//>`;
+    return html`<${Of} of=${tools}>${() => html`<${One} key=${name} tool=${tool} />`}<//>`;
   }
   const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
   const shown = (tools.data ?? []).filter(
-    (t) =>
-      (!server || t.provider === server) &&
-      words.every((w) => `${t.name} ${t.title ?? ''} ${t.description}`.toLowerCase().includes(w)),
+    (x) =>
+      (!server || x.provider === server) &&
+      words.every((w) => `${x.name} ${x.title ?? ''} ${x.description}`.toLowerCase().includes(w)),
   );
-  return html`<${View} title=${server ? `Tools of ${server}` : 'Tools'}>
-    <${Field} label="Find">
+  return html`<${View} title=${server ? t('Tools of {server}', { server }) : t('Tools')}>
+    <${Field} label=${t('Find')}>
       ${(/** @type {string} */ id) =>
         html`<input id=${id} type="search" value=${filter} onInput=${typed(setFilter)} />`}
     <//>
@@ -38,25 +40,25 @@ export default function Tools({ rest: [name, server] }) {
         html`
           <p class="muted" role="status">${count(shown.length, '{n} tool', '{n} tools')}</p>
           <${Table}
-            label="Tools"
-            head=${['Tool', 'Server', 'Description', 'Kind']}
+            label=${t('Tools')}
+            head=${[t('Tool'), t('Server'), t('Description'), t('Kind')]}
             rows=${shown.slice(0, 500)}
-            empty="No tools match."
-            row=${(/** @type {Admin<'Tool'>} */ t) => html`<tr key=${t.name}>
+            empty=${t('No tools match.')}
+            row=${(/** @type {Admin<'Tool'>} */ x) => html`<tr key=${x.name}>
               <td>
-                <a href=${href('tools', t.name)}>
-                  <code><${Name} text=${t.name} max=${64} /></code>
+                <a href=${href('tools', x.name)}>
+                  <code><${Name} text=${x.name} max=${64} /></code>
                 </a>
               </td>
               <td>
-                ${t.provider
-                  ? html`<a href=${href('servers', t.provider)}>
-                      <${Name} text=${t.provider} max=${32} />
+                ${x.provider
+                  ? html`<a href=${href('servers', x.provider)}>
+                      <${Name} text=${x.provider} max=${32} />
                     </a>`
                   : html`<span class="muted">yaya</span>`}
               </td>
-              <td><${Name} text=${t.title || t.description} max=${140} /></td>
-              <td><span class="badge">${plain(t.kind)}</span></td>
+              <td><${Name} text=${x.title || x.description} max=${140} /></td>
+              <td><span class="badge">${plain(x.kind)}</span></td>
             </tr>`} />
         `}
     <//>
@@ -64,8 +66,8 @@ export default function Tools({ rest: [name, server] }) {
 }
 
 /** @param {{tool: Admin<'Tool'>}} p */
-function One({ tool: t }) {
-  const fields = useMemo(() => formOf(t.input_schema), [t]);
+function One({ tool }) {
+  const fields = useMemo(() => formOf(tool.input_schema), [tool]);
   const [values, setValues] = useState(/** @type {Map<string, string | boolean>} */ (new Map()));
   const [raw, setRaw] = useState(fields === null);
   const [text, setText] = useState('{}');
@@ -85,39 +87,40 @@ function One({ tool: t }) {
     const json = raw ? text : argumentsOf(fields ?? [], values);
     JSON.parse(json);
     // As text, so that the page sends exactly the input: numbers keep their digits.
-    const r = await request('POST', `/api/tools/${seg(t.name)}/call`, {
+    const r = await request('POST', `/api/tools/${seg(tool.name)}/call`, {
       text: `{"arguments":${json}}`,
     });
     setResult(await r.json());
   };
-  const allowed = may('tools:call') && may('approvals:answer') && !t.for_agents;
-  return html`<${View} title=${t.name}>
+  const allowed = may('tools:call') && may('approvals:answer') && !tool.for_agents;
+  return html`<${View} title=${tool.name}>
     <p>
-      ${t.provider
-        ? html`
-            Of <a href=${href('servers', t.provider)}><${Name} text=${t.provider} /></a>
-            , where it is called <code><${Name} text=${t.tool} /></code>
-            .
-          `
-        : 'One of yaya’s own tools.'} <span class="badge">${plain(t.kind)}</span>
-      ${t.requires_approval && html` <span class="badge">asks first</span>`}
+      ${tool.provider
+        ? rich('Of {server}, where it is called {tool}.', {
+            server: html`<a href=${href('servers', tool.provider)}>
+              <${Name} text=${tool.provider} />
+            </a>`,
+            tool: html`<code><${Name} text=${tool.tool} /></code>`,
+          })
+        : t('One of yaya’s own tools.')} <span class="badge">${plain(tool.kind)}</span>
+      ${tool.requires_approval && html` <span class="badge">${t('asks first')}</span>`}
     </p>
-    ${t.title && html`<p><b><${Name} text=${t.title} /></b></p>`}
-    <div class="quoted"><${Markdown} text=${t.description} /></div>
+    ${tool.title && html`<p><b><${Name} text=${tool.title} /></b></p>`}
+    <div class="quoted"><${Markdown} text=${tool.description} /></div>
     <details>
-      <summary>Schema</summary>
-      <${Pre} text=${pretty(t.input_schema)} label="Schema of its arguments" />
+      <summary>${t('Schema')}</summary>
+      <${Pre} text=${pretty(tool.input_schema)} label=${t('Schema of its arguments')} />
     </details>
-    <h2>Try it</h2>
-    ${t.for_agents
-      ? html`<p class="empty">It works only in a conversation.</p>`
+    <h2>${t('Try it')}</h2>
+    ${tool.for_agents
+      ? html`<p class="empty">${t('It works only in a conversation.')}</p>`
       : !allowed
         ? html`<p class="empty">
-            This device cannot call tools: it needs tools:call and approvals:answer.
+            ${t('This device cannot call tools: it needs tools:call and approvals:answer.')}
           </p>`
         : html`<form class="narrow" onSubmit=${(/** @type {Event} */ e) => e.preventDefault()}>
             ${raw
-              ? html`<${Field} label="Arguments (JSON)">
+              ? html`<${Field} label=${t('Arguments (JSON)')}>
                   ${(/** @type {string} */ id) =>
                     html`<textarea
                       id=${id}
@@ -128,7 +131,7 @@ function One({ tool: t }) {
                       onInput=${typed(setText)}></textarea>`}
                 <//>`
               : fields?.length === 0
-                ? html`<p class="muted">It takes no arguments.</p>`
+                ? html`<p class="muted">${t('It takes no arguments.')}</p>`
                 : fields?.map(
                     (f) =>
                       html`<${Input}
@@ -140,14 +143,14 @@ function One({ tool: t }) {
             <div class="buttons">
               ${fields &&
               html`<button type="button" onClick=${() => (raw ? setRaw(false) : toRaw())}>
-                ${raw ? 'As a form' : 'As JSON'}
+                ${raw ? t('As a form') : t('As JSON')}
               </button>`}
-              <${Do} kind="primary" run=${call}>Call it<//>
+              <${Do} kind="primary" run=${call}>${t('Call it')}<//>
             </div>
           </form>`}
     ${result &&
-    html`<section aria-label="Result">
-      <h2>Result</h2>
+    html`<section aria-label=${t('Result')}>
+      <h2>${t('Result')}</h2>
       <p>
         <${Badge} state=${result.ok ? 'ok' : 'failed'} /> ${result.kind &&
         html`<span class="badge">${plain(result.kind)}</span>`} ${!result.ok &&
@@ -157,8 +160,8 @@ function One({ tool: t }) {
       <${Blocks} envelope=${result} />
       ${result.structured &&
       html`
-        <h3>Structured</h3>
-        <${Pre} text=${pretty(result.structured)} label="Structured result" />
+        <h3>${t('Structured')}</h3>
+        <${Pre} text=${pretty(result.structured)} label=${t('Structured result')} />
       `}
       ${(result.artifacts ?? []).map((a) => html`<${Rest} artifact=${a} />`)}
     </section>`}
@@ -174,8 +177,10 @@ function Rest({ artifact }) {
   };
   return html`
     <p class="artifact">
-      📄 <code>${plain(artifact.id)}</code> <${Do} kind="small" run=${more}>Show its beginning<//>
+      📄 <code>${plain(artifact.id)}</code> <${Do} kind="small" run=${more}>
+        ${t('Show its beginning')}
+      <//>
     </p>
-    ${text && html`<${Pre} text=${plain(text, true)} label="Artifact" />`}
+    ${text && html`<${Pre} text=${plain(text, true)} label=${t('Artifact')} />`}
   `;
 }

@@ -11,6 +11,7 @@ import { style } from './style.js';
 import { plain } from './text.js';
 import { toast } from './toast.js';
 import { Do, Empty, Field, html, Icon, Problem, Skeleton, typed, View } from './ui.js';
+import { count, t } from './words.js';
 
 style('traffic');
 
@@ -18,12 +19,13 @@ const PAGES = 10; // of 1000 calls each, of an export
 
 /** @typedef {import('./calls.js').Filter} Filter */
 
-const SPANS = /** @type {const} */ ([
-  ['15 min', 15],
-  ['1 h', 60],
-  ['24 h', 1440],
-  ['All', 0],
-]);
+/** @type {[string, number][]} */
+const SPANS = [
+  [t('15 min'), 15],
+  [t('1 h'), 60],
+  [t('24 h'), 1440],
+  [t('All'), 0],
+];
 
 /** The filter that a text stands for: server:x tool:y client:z failed.
  * @param {string} text @returns {Filter & {span: number}} */
@@ -69,7 +71,7 @@ async function save(f) {
   const url = URL.createObjectURL(new Blob([lines.join('\n') + '\n']));
   Object.assign(document.createElement('a'), { href: url, download: 'calls.jsonl' }).click();
   setTimeout(() => URL.revokeObjectURL(url), 10_000);
-  toast(`${lines.length} calls are exported.`, 'download');
+  toast(count(lines.length, '{n} call is exported.', '{n} calls are exported.'), 'download');
 }
 
 /** The calls by time. @param {{f: Filter & {span: number}, last: number}} p */
@@ -85,18 +87,18 @@ function Histogram({ f, last }) {
   });
   const of = useLoaded(`/api/traffic/series?${q}`, []);
   useEffect(() => {
-    const t = setTimeout(of.reload, 2000);
-    return () => clearTimeout(t);
+    const timer = setTimeout(of.reload, 2000);
+    return () => clearTimeout(timer);
   }, [last]);
   if (!of.data) return null;
   const { slices, total } = of.data;
-  const good = { name: 'answered', tone: 's1', values: slices.map((s) => s.calls - s.errors) };
-  const bad = { name: 'failed', tone: 'se', values: slices.map((s) => s.errors) };
+  const good = { name: t('answered'), tone: 's1', values: slices.map((s) => s.calls - s.errors) };
+  const bad = { name: t('failed'), tone: 'se', values: slices.map((s) => s.errors) };
   return html`<div class="low brush">
     <p class="flex">
       <span class="faint">
-        ${f.span ? 'Calls in this time' : 'Calls in the last hour'}
-        ${of.data.partial ? ', not all' : ''}
+        ${f.span ? t('Calls in this time') : t('Calls in the last hour')}
+        ${of.data.partial ? ` (${t('not all')})` : ''}
       </span>
       <${Legend} lines=${[
         [good, String(total.calls - total.errors)],
@@ -105,7 +107,7 @@ function Histogram({ f, last }) {
     </p>
     <${Plot}
       stacked
-      label="Calls by time"
+      label=${t('Calls by time')}
       times=${slices.map((s) => Date.parse(s.ts))}
       lines=${[good, bad]}
       show=${String} />
@@ -129,25 +131,25 @@ function Filters({ f, set }) {
     <//>`;
   return html`<form
     class="filters"
-    aria-label="Filters"
+    aria-label=${t('Filters')}
     onSubmit=${(/** @type {Event} */ e) => {
       e.preventDefault();
       set(fields);
     }}>
-    ${input('server', 'Server')} ${input('tool', 'Tool')} ${input('client', 'Client')}
-    <button type="submit"><${Icon} of="filter" />Filter</button>
-    <div class="seg" role="group" aria-label="Outcome">
+    ${input('server', t('Server'))} ${input('tool', t('Tool'))} ${input('client', t('Client'))}
+    <button type="submit"><${Icon} of="filter" />${t('Filter')}</button>
+    <div class="seg" role="group" aria-label=${t('Outcome')}>
       ${[false, true].map(
         (errors) =>
           html`<button
             type="button"
             aria-pressed=${Boolean(f.errors) === errors}
             onClick=${() => set({ ...fields, errors })}>
-            ${errors ? 'Failed' : 'All calls'}
+            ${errors ? t('Failed') : t('All calls')}
           </button>`,
       )}
     </div>
-    <div class="seg" role="group" aria-label="Time">
+    <div class="seg" role="group" aria-label=${t('Time')}>
       ${SPANS.map(
         ([word, span]) =>
           html`<button
@@ -177,8 +179,11 @@ export default function Traffic({ rest: [text = '', open = ''] }) {
   const c = calls.current;
   const close = () => go('traffic', ...(text ? [text] : []));
   return html`<${View}
-    title="Traffic"
-    actions=${html`<${Do} run=${() => save(c?.filter ?? {})}><${Icon} of="download" />Export<//>`}>
+    title=${t('Traffic')}
+    actions=${html`<${Do} run=${() => save(c?.filter ?? {})}>
+      <${Icon} of="download" />
+      ${t('Export')}
+    <//>`}>
     <${Filters}
       f=${f}
       set=${(/** @type {Filter & {span: number}} */ x) => go('traffic', worded(x))} />
@@ -186,12 +191,22 @@ export default function Traffic({ rest: [text = '', open = ''] }) {
     ${c &&
     c.bodies !== 'all' &&
     html`<p class="faint">
-      Arguments and results are recorded
-      of ${c.bodies === 'errors' ? 'failed calls only' : 'no calls'}
-      ${c.why && `, since ${plain(c.why)}`}
-      : see traffic.bodies in Settings.
+      ${c.bodies === 'errors'
+        ? t(
+            'Arguments and results are recorded of failed calls only: see traffic.bodies in Settings.',
+          )
+        : t('Arguments and results are not recorded: see traffic.bodies in Settings.')}
+      ${c.why && ` (${plain(c.why)})`}
     </p>`}
-    ${c && c.lost > 0 && html`<p class="notice">${c.lost} calls are missing from the record.</p>`}
+    ${c &&
+    c.lost > 0 &&
+    html`<p class="notice">
+      ${count(
+        c.lost,
+        '{n} call is missing from the record.',
+        '{n} calls are missing from the record.',
+      )}
+    </p>`}
     <${Histogram} f=${f} last=${c?.list.at(-1)?.id ?? 0} />
     <div class=${open ? 'split open' : 'split'}>
       ${!c || (!c.ready && !c.error)
@@ -204,8 +219,10 @@ export default function Traffic({ rest: [text = '', open = ''] }) {
               choose=${(/** @type {number} */ id) => go('traffic', text, String(id))} />`
           : html`<${Empty} icon="traffic">
               ${text
-                ? 'No calls match.'
-                : 'No calls are recorded yet. Calls of clients, agents and this page appear here.'}
+                ? t('No calls match.')
+                : t(
+                    'No calls are recorded yet. Calls of clients, agents and this page appear here.',
+                  )}
             <//>`}
       ${open && html`<${Detail} key=${open} id=${open} close=${close} />`}
     </div>

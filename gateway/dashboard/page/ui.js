@@ -249,8 +249,8 @@ export function Do({ run, children, kind = '', disabled, label, arm }) {
   useEffect(() => {
     if (!arm) return undefined;
     setArmed(false);
-    const t = setTimeout(() => setArmed(true), ARMING);
-    return () => clearTimeout(t);
+    const timer = setTimeout(() => setArmed(true), ARMING);
+    return () => clearTimeout(timer);
   }, [arm]);
   const click = async () => {
     setBusy(true);
