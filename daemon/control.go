@@ -42,6 +42,7 @@ type controlPlane struct {
 	log     *auditLog
 	devices *auth.Authority
 	plane   *plane.Plane
+	reads   *admin.Reads
 	kernel  string // id of this kernel
 	keys    *os.Root
 	files   *local.Log
@@ -60,7 +61,7 @@ func openControlPlane(ctx context.Context, at *place) (_ *controlPlane, err erro
 	if err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
-	c := &controlPlane{keys: keys, lost: make(chan error, 1)}
+	c := &controlPlane{keys: keys, reads: new(admin.Reads), lost: make(chan error, 1)}
 	node, err := nodes.Read(keys)
 	if err != nil {
 		return nil, errors.Join(err, keys.Close())
@@ -83,7 +84,7 @@ func openControlPlane(ctx context.Context, at *place) (_ *controlPlane, err erro
 		epoch += "." + node.Name // nodes number the updates of agents by themselves
 	}
 	c.plane = plane.New(plane.Config{KernelID: c.kernel, Epoch: epoch, Log: log})
-	o := local.Options{Node: c.kernel, Projections: []control.Projection{c.devices, c.plane}, Log: log}
+	o := local.Options{Node: c.kernel, Projections: []control.Projection{c.devices, c.plane, c.reads}, Log: log}
 	if node == nil {
 		o.Seal = &local.SealOptions{Keys: keys}
 	} else {

@@ -58,6 +58,7 @@ type Config struct {
 	Others    api.Nodes    // of them than this one
 	Secrets   Secrets
 	Live      *Live
+	Reads     *Reads // a projection of Control
 	Traffic   *Traffic
 	// Logs returns what a server has said, nil if it is unknown; Mask hides the
 	// secrets in it.
@@ -73,6 +74,8 @@ type Config struct {
 	// Hooks and Skills list those of the user and of yaya's own folder.
 	Hooks  func() Hooks
 	Skills func() Skills
+	// Title returns the title of a session, "" if none is known.
+	Title func(session string) string
 	// Sandbox says what sandboxes enforce.
 	Sandbox func() Sandbox
 	// Fingerprint is that of the listener's key, by which devices know it; "" or nil when
@@ -87,6 +90,7 @@ type API struct {
 	*api.API
 	cfg     Config
 	changes changes
+	found   toolIndex
 
 	streams atomic.Int64
 	closed  chan struct{} // streams end with it
@@ -106,7 +110,7 @@ func New(cfg Config) *API {
 	})
 	for _, declare := range []func(){
 		a.settingsRoutes, a.pluginRoutes, a.extraRoutes, a.sandboxRoutes, a.providerRoutes, a.serverRoutes, a.catalogRoutes, a.changeRoutes, a.toolRoutes, a.approvalRoutes,
-		a.folderRoutes, a.deviceRoutes, a.tokenRoutes, a.secretRoutes, a.fileRoutes, a.clusterRoutes, a.trafficRoutes,
+		a.folderRoutes, a.deviceRoutes, a.tokenRoutes, a.secretRoutes, a.fileRoutes, a.clusterRoutes, a.trafficRoutes, a.notificationRoutes,
 	} {
 		declare()
 	}

@@ -94,7 +94,8 @@ func newWorld(t *testing.T) *world {
 	if w.dev, err = auth.NewAuthority(auth.AuthorityConfig{Keys: keys}); err != nil {
 		t.Fatal(err)
 	}
-	log, err := local.Open(journal.Root(root), local.Options{Projections: []control.Projection{w.dev}})
+	reads := new(admin.Reads)
+	log, err := local.Open(journal.Root(root), local.Options{Projections: []control.Projection{w.dev, reads}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +103,7 @@ func newWorld(t *testing.T) *world {
 	if err := w.dev.Start(log); err != nil {
 		t.Fatal(err)
 	}
-	w.admin = admin.Config{Bus: w.bus, Settings: w.cfg, Plugins: reg, Devices: w.dev, Control: log, Log: zerolog.Nop()}
+	w.admin = admin.Config{Bus: w.bus, Settings: w.cfg, Plugins: reg, Devices: w.dev, Control: log, Reads: reads, Log: zerolog.Nop()}
 	w.rebuild()
 	t.Cleanup(func() {
 		if err := errors.Join(reg.Stop(), w.bus.Close(context.Background()), log.Close(), keys.Close(), root.Close()); err != nil {

@@ -31,6 +31,7 @@ const (
 	PartAudit      = "audit"
 	PartConfig     = "config"
 	PartDevices    = "devices"
+	PartNotices    = "notifications"
 	PartPlugins    = "plugins"
 	PartQuarantine = "quarantine"
 	PartServers    = "servers"
@@ -81,6 +82,8 @@ type Live struct {
 	work sync.WaitGroup
 	sub  *bus.Subscription
 
+	finished finishedTurns
+
 	mu       sync.Mutex
 	closed   bool
 	dirty    map[string]bool // by part; true if it is one of this node
@@ -103,6 +106,7 @@ func NewLive(ctx context.Context, cfg LiveConfig) (*Live, error) {
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	l := &Live{cfg: cfg, stop: stop, dirty: map[string]bool{}, here: map[*auth.Principal]struct{}{}}
 	sub, err := cfg.Bus.Subscribe(bus.SubscribeOptions{Name: "dashboard"}, slices.Sorted(maps.Keys(changedBy)), func(_ context.Context, ev event.Event) error {
+		l.finished.note(ev)
 		l.Changed(changedBy[ev.Kind]...)
 		return nil
 	})
@@ -134,6 +138,8 @@ func partsOf(name string) []string {
 		return []string{PartDevices}
 	case strings.HasPrefix(name, "tools_"), strings.HasPrefix(name, "server_"):
 		return []string{PartQuarantine, PartServers, PartTools}
+	case name == readEvent:
+		return []string{PartNotices}
 	case strings.HasPrefix(name, "agent_"), strings.HasPrefix(name, "kernel_"), strings.HasPrefix(name, "leader_"), strings.HasPrefix(name, "node_"):
 		return []string{PartAgents}
 	}

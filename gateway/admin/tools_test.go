@@ -122,3 +122,36 @@ func (w *world) device(id string) auth.Principal {
 	}
 	return p
 }
+
+// tracker is a tool of a server, with words of its own.
+type tracker struct{ name, text string }
+
+func (x tracker) Definition() tool.Definition {
+	return tool.Definition{Name: "tracker__" + x.name, Description: x.text, Kind: tool.KindRead, InputSchema: json.RawMessage(`{"type":"object"}`), Identity: tool.Identity{Provider: "tracker", Tool: x.name}}
+}
+
+func (tracker) Invoke(context.Context, tool.Call) (tool.Result, error) {
+	return tool.OK("", tool.Text("")), nil
+}
+
+// Tools are found by what they do, best first, and those that come later are found, too.
+func TestSearchTools(t *testing.T) {
+	w := newWorld(t)
+	w.admin.Registry = new(tool.Registry)
+	w.admin.Dispatch = tool.NewDispatcher(tool.DispatcherConfig{Registry: w.admin.Registry})
+	w.rebuild()
+	for _, x := range []tracker{{"create_issue", "Opens a ticket."}, {"list_issues", "Lists tickets."}, {"get_weather", "Tells the weather."}} {
+		if err := w.admin.Registry.Register(x); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.want("GET", "/api/tools/search?q=make+an+issue", "", 200, `["tracker__create_issue","tracker__list_issues"]`)
+	w.want("GET", "/api/tools/search?q=list+issues&limit=1", "", 200, `["tracker__list_issues"]`)
+	w.want("GET", "/api/tools/search?q=calendar", "", 200, `[]`)
+	if err := w.admin.Registry.Register(tracker{"read_calendar", "Reads."}); err != nil {
+		t.Fatal(err)
+	}
+	w.want("GET", "/api/tools/search?q=calendar", "", 200, `["tracker__read_calendar"]`)
+	w.want("GET", "/api/tools/search", "", 400, "q")
+	w.want("GET", "/api/tools/search?q="+strings.Repeat("a", 1025), "", 400, "q")
+}

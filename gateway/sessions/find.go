@@ -106,6 +106,15 @@ func (s *Service) peek(id string) (record, bool) {
 	return r, err == nil
 }
 
+// Title returns the title of a session of this node, "" if it has none.
+func (s *Service) Title(id string) string {
+	if event.CheckClientSession(id) != nil {
+		return ""
+	}
+	r, _ := s.peek(id)
+	return r.Title
+}
+
 // mark is the word by which the index knows a session: its status, and the key of the
 // request that made it.
 func (r *record) mark() string {

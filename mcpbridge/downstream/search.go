@@ -6,8 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
@@ -64,32 +62,10 @@ func newIndex(entries []*tool.Entry) *index {
 	for _, e := range entries {
 		tools = append(tools, toolsearch.Tool{
 			Server: e.Def.Identity.Provider, Name: cmp.Or(e.Def.Identity.Tool, e.Def.Name),
-			Title: e.Def.Title, Description: e.Def.Description, Arguments: arguments(e.Def.InputSchema),
+			Title: e.Def.Title, Description: e.Def.Description, Arguments: toolsearch.Arguments(e.Def.InputSchema),
 		})
 	}
 	return &index{entries, toolsearch.New(tools)}
-}
-
-// arguments returns the arguments that a schema names, in the order of their names. A schema
-// that is not an object has none: its tool is found by its other texts.
-func arguments(schema json.RawMessage) (list []toolsearch.Argument) {
-	var object struct {
-		Properties map[string]json.RawMessage `json:"properties"`
-	}
-	if json.Unmarshal(schema, &object) != nil {
-		return nil
-	}
-	for _, name := range slices.Sorted(maps.Keys(object.Properties)) {
-		var p struct {
-			Description string `json:"description"`
-		}
-		// true and false are schemas, too.
-		if json.Unmarshal(object.Properties[name], &p) != nil {
-			p.Description = ""
-		}
-		list = append(list, toolsearch.Argument{Name: name, Description: p.Description})
-	}
-	return list
 }
 
 const (

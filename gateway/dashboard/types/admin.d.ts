@@ -944,6 +944,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/notifications": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List what somebody should know of, most urgent first
+         * @description Scope for devices: `sessions:read`.
+         */
+        get: operations["listNotifications"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/notifications/read": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Mark notifications as read, for all devices; those that are gone are left out
+         * @description Scope for devices: `sessions:write`.
+         */
+        post: operations["readNotifications"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/plugins": {
         parameters: {
             query?: never;
@@ -1268,6 +1308,26 @@ export interface paths {
          * @description Scope for devices: `tools:call`.
          */
         get: operations["readCallArtifact"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/tools/search": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Find the offered tools that fit a few words, best first
+         * @description Scope for devices: `config:read`.
+         */
+        get: operations["searchTools"];
         put?: never;
         post?: never;
         delete?: never;
@@ -2065,6 +2125,34 @@ export interface components {
             /** Format: date-time */
             since: string;
         };
+        Notification: {
+            /**
+             * Format: int64
+             * @description the restarts of a server, or its changes that wait
+             */
+            count?: number;
+            /** @description for a call what it would do, for a server its reason */
+            detail?: string;
+            /** @description of this very occurrence: the next one is another notification */
+            id: string;
+            /**
+             * @description a call or a device that waits, a server with a problem, changes of one that wait for approval, a session that has finished
+             * @enum {string}
+             */
+            kind: "approval" | "server" | "trust" | "device" | "session";
+            /** @description what people know it by: a tool, a server, a device, the title of a session */
+            name: string;
+            /** @description the node of the cluster that asks, if that is another one */
+            node?: string;
+            /** @description the id or name of what it is about */
+            of: string;
+            /** @description somebody has read it, on any device */
+            read: boolean;
+            /** @description waiting; failed, invalid or degraded; completed */
+            state: string;
+            /** Format: date-time */
+            time?: string;
+        };
         OutEnabledBody: {
             enabled: boolean;
             name: string;
@@ -2211,6 +2299,9 @@ export interface components {
             label?: string;
             /** @description refused: the plugin of a provider cannot be changed */
             plugin?: unknown;
+        };
+        ReadNotificationsRequest: {
+            ids: string[] | null;
         };
         Reading: {
             /**
@@ -4461,6 +4552,66 @@ export interface operations {
             };
         };
     };
+    listNotifications: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Notification"][] | null;
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    readNotifications: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ReadNotificationsRequest"];
+            };
+        };
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     listPlugins: {
         parameters: {
             query?: never;
@@ -5042,6 +5193,39 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ArtifactPart"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    searchTools: {
+        parameters: {
+            query: {
+                /** @description what somebody wants to do */
+                q: string;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": string[] | null;
                 };
             };
             /** @description Error */
