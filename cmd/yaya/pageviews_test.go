@@ -81,6 +81,24 @@ func TestPageServers(t *testing.T) {
 	})
 }
 
+// The page is in the language of the browser, whole.
+func TestPageChinese(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	at := changing(t, func(s *sdk.Server) {
+		sdk.AddTool(s, &sdk.Tool{Name: "good", Description: "Answers."}, answers("good"))
+		sdk.AddTool(s, &sdk.Tool{Name: "bad", Description: "Fails."}, func(context.Context, *sdk.CallToolRequest, map[string]any) (*sdk.CallToolResult, any, error) {
+			return &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: "no"}}}, nil, nil
+		})
+	})
+	b.must("mcp", "add", "srv", at)
+	b.must("mcp", "add", "broken", "--", "/nonexistent/server")
+	b.serve()
+	b.server("srv", "ready")
+	b.server("broken", "failed")
+	b.scenario("chinese", nil, nil)
+}
+
 // Traffic follows the calls, and shows and repeats single ones.
 func TestPageTraffic(t *testing.T) {
 	t.Parallel()

@@ -221,7 +221,7 @@ func (p *Provider) explainWaiting(agreed Agreed, name, why string) string {
 	if agreed.Whole == "" {
 		what += " " + shellWord(name)
 	}
-	return fmt.Sprintf("tool %q of server %q waits for approval: %s; to review and approve it, run yaya mcp approve %s on the machine that runs yaya, or use Quarantine on yaya's page",
+	return fmt.Sprintf("tool %q of server %q waits for approval: %s; to review and approve it, run yaya mcp approve %s on the machine that runs yaya, or use the tab Trust of the server on yaya's page",
 		feature.Clean(name, 64), server, feature.Clean(why, 300), what)
 }
 

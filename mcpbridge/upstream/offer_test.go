@@ -32,12 +32,12 @@ func TestOnlyWhatWasAgreedToIsUsed(t *testing.T) {
 		{
 			name: "a schema", agreed: upstream.Agreed{Blocked: map[string]string{"echo": "its definition has changed"}, Instructions: "approved"},
 			listed: "header hidden", instructions: "approved", degraded: true,
-			waits: `tool "echo" of server "srv" waits for approval: its definition has changed; to review and approve it, run yaya mcp approve srv echo on the machine that runs yaya, or use Quarantine on yaya's page`,
+			waits: `tool "echo" of server "srv" waits for approval: its definition has changed; to review and approve it, run yaya mcp approve srv echo on the machine that runs yaya, or use the tab Trust of the server on yaya's page`,
 		},
 		{
 			name: "somebody else", agreed: upstream.Agreed{Whole: "it is another", Blocked: map[string]string{"echo": "it is another", "hidden": "it is another", "header": "it is another"}},
 			degraded: true,
-			waits:    `tool "echo" of server "srv" waits for approval: it is another; to review and approve it, run yaya mcp approve srv on the machine that runs yaya, or use Quarantine on yaya's page`,
+			waits:    `tool "echo" of server "srv" waits for approval: it is another; to review and approve it, run yaya mcp approve srv on the machine that runs yaya, or use the tab Trust of the server on yaya's page`,
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

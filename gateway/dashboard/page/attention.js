@@ -1,113 +1,124 @@
-// The things that need somebody: asks, servers with problems, changed tools, waiting devices.
-// Those that stop work come first.
+// Notifications, as yaya lists them: calls and devices that wait, servers with problems,
+// sessions that have finished. One that is read on one device is read on all.
 // @ts-check
-import { href, may, useLoaded } from './state.js';
+import { api } from './api.js';
+import { href, may, route, useLoaded } from './state.js';
 import { plain } from './text.js';
 import { count, rich, t } from './words.js';
 
-/** One thing that needs somebody. Its texts are shown as text.
- * @typedef {{key: string, tone: 'bad' | 'busy' | '', icon: string, who: string,
- * says: (who: Children) => Children[], detail: string, to: string, action: string}} Need */
+/** @typedef {Admin<'Notification'>} Notice */
 
-/** @param {Admin<'Ask'>[]} asks @returns {Need[]} */
-const fromAsks = (asks) =>
-  asks.map((a) => ({
-    key: 'ask ' + a.id,
-    tone: 'busy',
-    icon: 'approval',
-    who: a.tool_name,
-    says: (who) => rich('{who} waits for your approval', { who }),
-    detail: a.brief ?? '',
-    to: href('approvals'),
-    action: t('Review'),
-  }));
+/** How a notification is shown. Its texts are shown as text.
+ * @typedef {{tone: 'bad' | 'busy' | 'good' | '', icon: string,
+ * says: (who: Children) => Children[], detail?: string, to: string, action: string}} Look */
+
+/** One thing that somebody should know of. @typedef {Notice & Look} Need */
+
+/** @param {Notice} n @returns {Look} */
+function look(n) {
+  switch (n.kind) {
+    case 'approval':
+      return {
+        tone: 'busy',
+        icon: 'approval',
+        says: (who) => rich('{who} waits for your approval', { who }),
+        to: href('approvals'),
+        action: t('Review'),
+      };
+    case 'server':
+      return {
+        tone: n.state === 'degraded' ? 'busy' : 'bad',
+        icon: n.state === 'degraded' ? 'warning' : 'error',
+        says: (who) =>
+          n.state === 'failed'
+            ? rich('{who} failed', { who })
+            : n.state === 'invalid'
+              ? rich('{who} has an invalid configuration', { who })
+              : rich('{who} is degraded', { who }),
+        detail: [n.detail, n.count && count(n.count, '{n} restart', '{n} restarts')]
+          .filter(Boolean)
+          .join(' · '),
+        to: href('servers', n.of),
+        action: t('Open'),
+      };
+    case 'trust':
+      return {
+        tone: 'busy',
+        icon: 'shield',
+        says: (who) =>
+          n.state === 'waiting'
+            ? rich('{who} waits for your approval to start', { who })
+            : rich('{who} has {changes} that you have not approved', {
+                who,
+                changes: count(n.count ?? 1, '{n} change', '{n} changes'),
+              }),
+        to: href('servers', n.of, 'trust'),
+        action: t('Compare'),
+      };
+    case 'device':
+      return {
+        tone: '',
+        icon: 'device',
+        says: (who) => rich('{who} asks for access', { who }),
+        detail: n.detail ? t('from {address}', { address: n.detail }) : '',
+        to: href('devices'),
+        action: t('Review'),
+      };
+    case 'session':
+      return {
+        tone: n.state === 'failed' ? 'bad' : 'good',
+        icon: n.state === 'failed' ? 'error' : 'check',
+        says: (who) =>
+          n.state === 'failed' ? rich('{who} failed', { who }) : rich('{who} is done', { who }),
+        to: href('chat', n.of),
+        action: t('Open'),
+      };
+  }
+}
 
 /** States in which a server does not do what it was configured for. */
 export const TROUBLE = ['failed', 'invalid', 'degraded'];
 
-/** @param {Admin<'Server'>[]} servers @returns {Need[]} */
-const fromServers = (servers) =>
-  servers
-    .filter((s) => TROUBLE.includes(s.state))
-    .map((s) => ({
-      key: 'server ' + s.name,
-      tone: s.state === 'degraded' ? 'busy' : 'bad',
-      icon: s.state === 'degraded' ? 'warning' : 'error',
-      who: s.name,
-      says: (who) =>
-        s.state === 'failed'
-          ? rich('{who} failed', { who })
-          : s.state === 'invalid'
-            ? rich('{who} has an invalid configuration', { who })
-            : rich('{who} is degraded', { who }),
-      detail: [
-        s.reason || s.last_error,
-        s.restarts > 0 && count(s.restarts, '{n} restart', '{n} restarts'),
-      ]
-        .filter(Boolean)
-        .join(' · '),
-      to: href('servers', s.name),
-      action: t('Open'),
-    }));
-
 /** How many changes of a server wait. @param {Admin<'Waiting'>} w */
 export const changesOf = (w) => Math.max(1, w.tools.length + (w.instructions ? 1 : 0));
 
-/** @param {Admin<'Waiting'>[]} waiting @returns {Need[]} */
-const fromQuarantine = (waiting) =>
-  waiting.map((w) => ({
-    key: 'trust ' + w.server,
-    tone: 'busy',
-    icon: 'shield',
-    who: w.server,
-    says: (who) =>
-      w.runs
-        ? rich('{who} waits for your approval to start', { who })
-        : rich('{who} has {changes} that you have not approved', {
-            who,
-            changes: count(changesOf(w), '{n} change', '{n} changes'),
-          }),
-    detail: w.tools
-      .slice(0, 4)
-      .map((x) => x.name)
-      .join(', '),
-    to: href('quarantine'),
-    action: t('Compare'),
-  }));
+/** @type {Need[]} */
+let latest = [];
 
-/** @param {Admin<'DeviceInfo'>[]} devices @returns {Need[]} */
-const fromDevices = (devices) =>
-  devices
-    .filter((d) => d.status === 'pending')
-    .map((d) => ({
-      key: 'device ' + (d.request_id || d.device_id),
-      tone: '',
-      icon: 'device',
-      who: d.label || d.device_id,
-      says: (who) => rich('{who} asks for access', { who }),
-      detail: d.peer ? t('from {address}', { address: d.peer }) : '',
-      to: href('devices'),
-      action: t('Review'),
-    }));
-
-/** Everything that needs somebody and that this user may see.
- * @returns {{needs: Need[], asks: Admin<'Ask'>[], failed: number, waiting: number,
- * pending: number}} */
+/** Everything that this user should know of. needs is what somebody has to act on; fresh is
+ * what nobody has read. @returns {{all: Need[], needs: Need[], fresh: Need[],
+ * counts: {asks: number, failed: number, changes: number, devices: number}}} */
 export function useAttention() {
-  const config = may('config:read');
-  const asks = useLoaded('/api/approvals', ['approvals']).data ?? [];
-  const servers = useLoaded(config ? '/api/mcp/servers' : null, ['servers']).data ?? [];
-  const quarantine = useLoaded(config ? '/api/mcp/quarantine' : null, ['quarantine']).data ?? [];
-  const devices = useLoaded(may('devices:read') ? '/api/devices' : null, ['devices']).data ?? [];
-  const pending = fromDevices(devices);
+  const parts = ['approvals', 'servers', 'quarantine', 'devices', 'sessions', 'notifications'];
+  const [at, open] = route.use();
+  const got = useLoaded('/api/notifications', parts).data ?? [];
+  latest = got.map((n) => ({ ...n, ...look(n) }));
+  const of = (/** @type {string} */ kind) => latest.filter((n) => n.kind === kind);
   return {
-    needs: [...fromAsks(asks), ...fromServers(servers), ...fromQuarantine(quarantine), ...pending],
-    asks,
-    failed: servers.filter((s) => s.state === 'failed' || s.state === 'invalid').length,
-    waiting: quarantine.reduce((n, w) => n + changesOf(w), 0),
-    pending: pending.length,
+    all: latest,
+    needs: latest.filter((n) => n.kind !== 'session'),
+    // Somebody who has the session open sees that it has finished.
+    fresh: latest.filter(
+      (n) => !n.read && !(n.kind === 'session' && at === 'chat' && n.of === open),
+    ),
+    counts: {
+      asks: of('approval').length,
+      failed: of('server').filter((n) => n.state !== 'degraded').length,
+      changes: of('trust').reduce((sum, n) => sum + (n.count ?? 1), 0),
+      devices: of('device').length,
+    },
   };
 }
 
-/** A need in one sentence. @param {Need} n */
-export const sentence = (n) => n.says(plain(n.who)).join('');
+/** Marks notifications as read, on all devices. @param {Need[]} some */
+export async function read(some) {
+  const ids = some.filter((n) => !n.read).map((n) => n.id);
+  if (ids.length && may('sessions:write')) await api('POST', '/api/notifications/read', { ids });
+}
+
+/** Marks what is known of a session as read: somebody has seen it. @param {string} session */
+export const seen = (session) =>
+  read(latest.filter((n) => n.kind === 'session' && n.of === session));
+
+/** A notification in one sentence. @param {Need} n */
+export const sentence = (n) => n.says(plain(n.name)).join('');

@@ -15,8 +15,7 @@ export const toneOf = (c) =>
   c.outcome === 'ok' ? 'good' : ['cancelled', 'canceled'].includes(c.outcome) ? 'off' : 'bad';
 
 /** The outcome of a call in words. @param {Call} c */
-export const outcomeOf = (c) =>
-  c.outcome === 'ok' ? t('OK') : c.outcome === 'tool' ? t('Tool error') : stateWord(c.outcome);
+export const outcomeOf = (c) => (c.outcome === 'ok' ? t('OK') : stateWord(c.outcome));
 
 /** @param {string} at */
 export function exactly(at) {

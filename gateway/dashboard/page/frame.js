@@ -1,7 +1,7 @@
 // The frame around the views: the navigation, the notices, and the current view.
 // @ts-check
 import { useEffect, useRef, useState } from './vendor/hooks.js';
-import { useAttention } from './attention.js';
+import { seen, useAttention } from './attention.js';
 import { listen } from './keys.js';
 import { Announce, Popover } from './notify.js';
 import { href, may, page, route, useLoaded } from './state.js';
@@ -9,7 +9,7 @@ import { plain } from './text.js';
 import { choose, next, theme } from './theme.js';
 import { Toasts } from './toast.js';
 import { Empty, html, Icon, Problem, View } from './ui.js';
-import { entries, viewAt } from './views.js';
+import { entries, MOVED, viewAt } from './views.js';
 import { rich, t } from './words.js';
 
 /** @type {Map<string, import('./views.js').Component>} */
@@ -20,8 +20,10 @@ function Lazy({ at, rest }) {
   const [error, setError] = useState(/** @type {unknown} */ (null));
   const [, tick] = useState(0);
   const v = viewAt(at);
+  const moved = Object.hasOwn(MOVED, at) ? MOVED[at] : '';
   useEffect(() => {
     setError(null);
+    if (moved) location.replace(href(moved));
     if (v && !loaded.has(at)) {
       v.load().then((m) => {
         loaded.set(at, m.default);
@@ -29,6 +31,7 @@ function Lazy({ at, rest }) {
       }, setError);
     }
   }, [at]);
+  if (moved) return null;
   if (!v)
     return html`<${View} title=${t('Page not found')}>
       <${Empty} icon="search"><a href="#/">${t('Go to Home')}</a><//>
@@ -120,26 +123,28 @@ export function Frame() {
   const [at = '', ...rest] = route.use();
   const [menu, setMenu] = useState(false);
   const [bell, setBell] = useState(false);
-  const { needs, asks, failed, waiting, pending } = useAttention();
+  const { all: news, fresh, counts: n } = useAttention();
   useEffect(() => {
     setMenu(false);
     setBell(false);
   }, [at]);
   useEffect(listen, []);
+  // Somebody who leaves a session knows how it is.
+  const open = at === 'chat' ? (rest[0] ?? '') : '';
+  useEffect(() => (open ? () => void seen(open).catch(() => {}) : undefined), [open]);
   const root = viewAt(at)?.under ?? at;
   const all = entries();
   const groups = [...new Set(all.map((e) => e.entry.group))];
   const counts = /** @type {Record<string, Children>} */ ({
-    approvals: html`<${Count}
-      n=${asks.length}
-      label=${t('{n} waiting', { n: asks.length })}
+    approvals: html`<${Count} n=${n.asks} label=${t('{n} waiting', { n: n.asks })} tone="warn" />`,
+    servers: html`
+      <${Count} n=${n.failed} label=${t('{n} failed', { n: n.failed })} tone="bad" />
+      <${Count} n=${n.changes} label=${t('{n} waiting', { n: n.changes })} tone="warn" />
+    `,
+    devices: html`<${Count}
+      n=${n.devices}
+      label=${t('{n} waiting', { n: n.devices })}
       tone="warn" />`,
-    quarantine: html`<${Count}
-      n=${waiting}
-      label=${t('{n} waiting', { n: waiting })}
-      tone="warn" />`,
-    servers: html`<${Count} n=${failed} label=${t('{n} failed', { n: failed })} tone="bad" />`,
-    devices: html`<${Count} n=${pending} label=${t('{n} waiting', { n: pending })} tone="warn" />`,
   });
   return html`
     <a
@@ -151,7 +156,7 @@ export function Frame() {
       }}>
       ${t('Skip to the content')}
     </a>
-    <${Announce} asks=${asks} />
+    <${Announce} asks=${n.asks} fresh=${fresh} />
     <div class="app">
       <header class=${menu ? 'side open' : 'side'} id="side">
         <a class="brand" href="#/">
@@ -196,10 +201,10 @@ export function Frame() {
           <${Link} />
           <button
             type="button"
-            class=${needs.length ? 'quiet sq small bell new' : 'quiet sq small bell'}
+            class=${fresh.length ? 'quiet sq small bell new' : 'quiet sq small bell'}
             aria-expanded=${bell}
-            aria-label=${needs.length
-              ? t('Notifications, {n}', { n: needs.length })
+            aria-label=${fresh.length
+              ? t('Notifications, {n}', { n: fresh.length })
               : t('Notifications')}
             onClick=${() => setBell(!bell)}>
             <${Icon} of="bell" />
@@ -235,7 +240,7 @@ export function Frame() {
         </button>
       </nav>
     </div>
-    ${bell && html`<${Popover} needs=${needs} close=${() => setBell(false)} />`}
+    ${bell && html`<${Popover} all=${news} fresh=${fresh} close=${() => setBell(false)} />`}
     <${Toasts} />
     <${Over} />
   `;

@@ -2,10 +2,10 @@
 // the browser, which somebody has to ask for.
 // @ts-check
 import { useEffect, useRef, useState } from './vendor/hooks.js';
-import { sentence } from './attention.js';
-import { page } from './state.js';
+import { read, sentence } from './attention.js';
+import { may, page } from './state.js';
 import { plain } from './text.js';
-import { html, Icon } from './ui.js';
+import { Do, html, Icon, Time } from './ui.js';
 import { t } from './words.js';
 
 const KEY = 'yaya.notify';
@@ -20,19 +20,24 @@ function wanted() {
   }
 }
 
-/** Shows a notification of the browser. It names the tool and never its arguments: it may be
- * read on a locked screen. @param {Admin<'Ask'>} ask */
-function tell(ask) {
+/** Shows a notification of the browser. It names what waits and never its arguments, and no
+ * session: it may be read on a locked screen. @param {Need} need */
+function tell(need) {
   try {
     // Of several windows the last one wins: they have the same tag.
-    const n = new Notification(t('yaya asks'), {
-      body: t('{tool} waits for your approval.', { tool: plain(ask.tool_name).slice(0, 80) }),
-      tag: 'yaya ' + ask.id,
+    const n = new Notification(need.kind === 'approval' ? t('yaya asks') : 'yaya', {
+      body:
+        need.kind === 'session'
+          ? need.state === 'failed'
+            ? t('A session failed')
+            : t('A session is done')
+          : sentence({ ...need, name: need.name.slice(0, 80) }),
+      tag: 'yaya ' + need.id,
       icon: '/ui/icon.svg',
     });
     n.onclick = () => {
       window.focus();
-      location.hash = '#/approvals';
+      location.hash = need.to;
       n.close();
     };
   } catch {
@@ -40,12 +45,11 @@ function tell(ask) {
   }
 }
 
-/** The count of asks in the title and on the icon, and notifications of new ones.
- * @param {{asks: Admin<'Ask'>[]}} p */
-export function Announce({ asks }) {
+/** The count of asks in the title and on the icon, and notifications of what is new.
+ * @param {{asks: number, fresh: Need[]}} p */
+export function Announce({ asks: n, fresh }) {
   const title = page.title.use();
   const known = useRef(/** @type {Set<string> | null} */ (null));
-  const n = asks.length;
   useEffect(() => {
     document.title = `${n ? `(${n}) ` : ''}${plain(title)} · yaya`;
   }, [title, n]);
@@ -57,10 +61,10 @@ export function Announce({ asks }) {
   }, [n]);
   useEffect(() => {
     const before = known.current;
-    known.current = new Set(asks.map((a) => a.id));
+    known.current = new Set(fresh.map((x) => x.id));
     if (!before || !document.hidden || !wanted()) return;
-    for (const a of asks.filter((x) => !before.has(x.id)).slice(0, 3)) tell(a);
-  }, [asks]);
+    for (const x of fresh.filter((f) => !before.has(f.id)).slice(0, 3)) tell(x);
+  }, [fresh.map((x) => x.id).join(' ')]);
   return null;
 }
 
@@ -92,13 +96,13 @@ function Browser() {
     return html`<span>${t('This browser has no notifications.')}</span>`;
   if (on)
     return html`
-      <span class="grow">${t('This browser tells you about approvals.')}</span>
+      <span class="grow">${t('This browser notifies you.')}</span>
       <button type="button" class="small" onClick=${() => disable(setOn)}>${t('Turn off')}</button>
     `;
   if (Notification.permission === 'denied')
     return html`<span>${t('Notifications are blocked in the settings of this browser.')}</span>`;
   return html`
-    <span class="grow">${t('Approvals, without arguments.')}</span>
+    <span class="grow">${t('What is new, without arguments.')}</span>
     <button type="button" class="small" onClick=${() => void enable(setOn)}>
       ${t('Notify me in this browser')}
     </button>
@@ -106,26 +110,34 @@ function Browser() {
 }
 
 /** Rows of needs, the same behind the bell and on the home view.
- * @param {{needs: Need[], max?: number, act?: boolean}} p */
-export function Needs({ needs, max = 100, act }) {
+ * @param {{needs: Need[], max?: number, act?: boolean, news?: boolean}} p news shows when each
+ * was, and which nobody has read */
+export function Needs({ needs, max = 100, act, news }) {
   return html`<ul class="rows">
     ${needs
       .slice(0, max)
       .map(
         (n) =>
-          html`<li key=${n.key}>
+          html`<li key=${n.id}>
             <span class=${'ico ' + n.tone}><${Icon} of=${n.icon} /></span>
             <span class="two">
               <span class="cut">
-                ${n.says(html`<b><bdi>${plain(n.who).slice(0, 80)}</bdi></b>`)}
+                ${n.says(html`<b><bdi>${plain(n.name).slice(0, 80)}</bdi></b>`)}
               </span>
-              ${n.detail &&
-              html`<small class="cut"><bdi>${plain(n.detail).slice(0, 300)}</bdi></small>`}
+              ${(n.detail || (news && n.time)) &&
+              html`<small class="cut">
+                ${news && n.time && html`<${Time} at=${n.time} />${n.detail && ' · '}`}
+                <bdi>${plain(n.detail).slice(0, 300)}</bdi>
+              </small>`}
             </span>
+            ${news &&
+            !n.read &&
+            html`<span class="unread" role="img" aria-label=${t('Unread')}></span>`}
             <a
               class=${act && n === needs[0] ? 'button small primary' : 'button small'}
               aria-label=${t('{action}: {what}', { action: n.action, what: sentence(n) })}
-              href=${n.to}>
+              href=${n.to}
+              onClick=${() => void read([n]).catch(() => {})}>
               ${n.action}
             </a>
           </li>`,
@@ -133,8 +145,8 @@ export function Needs({ needs, max = 100, act }) {
   </ul>`;
 }
 
-/** The list behind the bell. @param {{needs: Need[], close: () => void}} p */
-export function Popover({ needs, close }) {
+/** The list behind the bell. @param {{all: Need[], fresh: Need[], close: () => void}} p */
+export function Popover({ all, fresh, close }) {
   const box = useRef(/** @type {HTMLElement | null} */ (null));
   useEffect(() => {
     box.current?.focus();
@@ -151,9 +163,17 @@ export function Popover({ needs, close }) {
     };
   }, []);
   return html`<section class="pop" ref=${box} tabindex="-1" aria-label=${t('Notifications')}>
-    <header><h2>${t('Notifications')}</h2></header>
-    ${needs.length
-      ? html`<${Needs} needs=${needs} max=${20} />`
+    <header>
+      <h2 class="grow">${t('Notifications')}</h2>
+      ${fresh.length > 0 &&
+      may('sessions:write') &&
+      html`<${Do} kind="quiet small" run=${() => read(fresh)}>
+        <${Icon} of="check" />
+        ${t('Mark all as read')}
+      <//>`}
+    </header>
+    ${all.length
+      ? html`<${Needs} needs=${all} max=${50} news />`
       : html`<p class="empty">${t('Nothing needs you.')}</p>`}
     <footer><${Browser} /></footer>
   </section>`;

@@ -5,15 +5,15 @@ import { changesOf } from './attention.js';
 import { Confirm } from './dialog.js';
 import { Logs } from './logs.js';
 import { Legend, Plot } from './plot.js';
-import { Waiting } from './quarantine.js';
 import { Form } from './serverform.js';
 import { Boxed } from './serversandbox.js';
 import { Tools } from './servertools.js';
-import { Tile } from './servers.js';
 import { href, may, useLoaded } from './state.js';
 import { ms, plain } from './text.js';
 import { Ticks } from './ticks.js';
-import { Do, Empty, html, Icon, Name, Of, Pre, State, Time, View } from './ui.js';
+import { Tile } from './tile.js';
+import { Trust } from './trust.js';
+import { Do, html, Icon, Name, Pre, State, Time, View } from './ui.js';
 import { rich, t } from './words.js';
 
 /** @param {{s: Admin<'Server'>, part: string}} p */
@@ -246,25 +246,5 @@ function Config({ s, write }) {
         ${t('Remove server')}
       <//>
     </div>`}
-  `;
-}
-
-/** @param {{s: Admin<'Server'>, waiting: Admin<'Waiting'>[] | undefined}} p */
-function Trust({ s, waiting }) {
-  const config = /** @type {{trust?: string} | null} */ (s.config);
-  return html`
-    <p class="lead">
-      ${config?.trust === 'always'
-        ? t('This server may change its tools without your approval: its configuration says so.')
-        : t(
-            'yaya pins tools and instructions when it first sees them. Tools that appear later, or whose parameters or results change, are not offered until you approve them.',
-          )}
-    </p>
-    <${Of} of=${{ data: waiting, error: null, reload: () => {} }}>
-      ${(/** @type {Admin<'Waiting'>[]} */ d) =>
-        d.length
-          ? d.map((w) => html`<${Waiting} key=${w.digest} w=${w} />`)
-          : html`<${Empty} icon="shield">${t('No changes wait for approval.')}<//>`}
-    <//>
   `;
 }

@@ -2,15 +2,16 @@
 // @ts-check
 import { useState } from './vendor/hooks.js';
 import { api, seg } from './api.js';
-import { TROUBLE } from './attention.js';
+import { changesOf, TROUBLE } from './attention.js';
 import { Server } from './server.js';
 import { New } from './serverform.js';
 import { href, may, useLoaded } from './state.js';
 import { style } from './style.js';
 import { ms, plain } from './text.js';
 import { Ticks } from './ticks.js';
+import { Tile } from './tile.js';
 import { Do, Empty, html, Icon, Name, Of, State, typed, View } from './ui.js';
-import { rich, t } from './words.js';
+import { count, rich, t } from './words.js';
 
 style('plot');
 style('servers');
@@ -44,21 +45,12 @@ export default function Servers({ rest: [name, part] }) {
   return html`<${List} of=${servers} />`;
 }
 
-/** The tile with the first letter of a name. @param {{name: string, large?: boolean}} p */
-export const Tile = ({ name, large }) => {
-  const c = [...name].reduce((n, x) => (n * 31 + (x.codePointAt(0) ?? 0)) % 997, 7) % 4;
-  return html`<span class=${`ava c${c + 1}${large ? ' large' : ''}`} aria-hidden="true">
-    ${plain([...name][0] ?? '?')
-      .slice(0, 1)
-      .toUpperCase()}
-  </span>`;
-};
-
 /** @param {{of: import('./state.js').Loaded<Admin<'Server'>[]>}} p */
 function List({ of }) {
   const [filter, setFilter] = useState('');
   const [part, setPart] = useState(PARTS[0]);
   const write = may('config:write');
+  const waiting = useLoaded('/api/mcp/quarantine', ['quarantine', 'servers']).data ?? [];
   const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
   const rows = (of.data ?? [])
     .filter(part.has)
@@ -107,7 +99,7 @@ function List({ of }) {
                 </div>
               </div>
               ${rows.length
-                ? html`<${Rows} rows=${rows} write=${write} />`
+                ? html`<${Rows} rows=${rows} write=${write} waiting=${waiting} />`
                 : html`<${Empty}>${t('No servers match.')}<//>`}
             `}
     <//>
@@ -115,8 +107,8 @@ function List({ of }) {
 }
 
 /** A table in its box: where it is narrow, its rows have two lines.
- * @param {{rows: Admin<'Server'>[], write: boolean}} p */
-const Rows = ({ rows, write }) =>
+ * @param {{rows: Admin<'Server'>[], write: boolean, waiting: Admin<'Waiting'>[]}} p */
+const Rows = ({ rows, write, waiting }) =>
   html`<div class="box">
     <table class="list" role="table" aria-label=${t('Servers')}>
       <thead role="rowgroup">
@@ -133,13 +125,19 @@ const Rows = ({ rows, write }) =>
         </tr>
       </thead>
       <tbody role="rowgroup">
-        ${rows.map((s) => html`<${Row} key=${s.name} s=${s} write=${write} />`)}
+        ${rows.map(
+          (s) => html`<${Row}
+            key=${s.name}
+            s=${s}
+            write=${write}
+            waits=${waiting.find((w) => w.server === s.name)} />`,
+        )}
       </tbody>
     </table>
   </div>`;
 
-/** @param {{s: Admin<'Server'>, write: boolean}} p */
-function Row({ s, write }) {
+/** @param {{s: Admin<'Server'>, write: boolean, waits?: Admin<'Waiting'>}} p */
+function Row({ s, write, waits }) {
   const off = s.state === 'disabled';
   const rate = s.calls.total ? (s.calls.errors / s.calls.total) * 100 : 0;
   return html`<tr role="row">
@@ -166,6 +164,10 @@ function Row({ s, write }) {
         <small class=${TROUBLE.includes(s.state) ? 'bad grow' : 'faint grow'}>
           <${Name} text=${s.reason ?? ''} max=${120} />
         </small>
+        ${waits &&
+        html`<a class="button small" href=${href('servers', s.name, 'trust')}>
+          ${count(changesOf(waits), 'Compare {n} change', 'Compare {n} changes')}
+        </a>`}
         ${write &&
         TROUBLE.includes(s.state) &&
         html`<${Do}

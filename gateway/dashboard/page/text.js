@@ -109,6 +109,7 @@ const STATES = new Map(
     closed: t('closed'),
     unknown: t('unknown'),
     timeout: t('timeout'),
+    tool: t('tool error'),
   }),
 );
 

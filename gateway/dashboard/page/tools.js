@@ -1,69 +1,151 @@
-// The offered tools, and a form to try one (form.js).
+// The offered tools, found by what they do, and a form to try one (form.js).
 // @ts-check
-import { useMemo, useState } from './vendor/hooks.js';
+import { useEffect, useMemo, useState } from './vendor/hooks.js';
 import { api, request, seg } from './api.js';
 import { argumentsOf, formOf, Input } from './form.js';
 import { Markdown } from './markdown.js';
 import { Blocks } from './result.js';
-import { href, may, useLoaded } from './state.js';
+import { go, href, may, useLoaded } from './state.js';
+import { style } from './style.js';
 import { ms, plain, pretty } from './text.js';
-import { Badge, Do, Field, html, Name, Of, Pre, Table, typed, View } from './ui.js';
+import { Tile } from './tile.js';
+import { Do, Empty, Field, html, Name, Of, Pre, Problem, State, typed, View } from './ui.js';
 import { count, rich, t } from './words.js';
 
+style('servers');
+
+const TYPING = 150; // ms without a key until yaya is asked
+
+const NONE = /** @type {Admin<'Tool'>[]} */ ([]);
+
+/** The tools that fit a text: those that yaya finds by what they do, best first, and then those
+ * that have all its words. @param {Admin<'Tool'>[]} all @param {string} text
+ * @returns {{list: Admin<'Tool'>[], error: unknown}} */
+function useFound(all, text) {
+  const [hits, setHits] = useState(/** @type {string[]} */ ([]));
+  const [error, setError] = useState(/** @type {unknown} */ (null));
+  const q = text.trim();
+  useEffect(() => {
+    setHits([]);
+    setError(null);
+    if (!q) return undefined;
+    let gone = false;
+    const timer = setTimeout(() => {
+      api('GET', `/api/tools/search?q=${encodeURIComponent(q)}&limit=200`).then(
+        (names) => gone || setHits(names),
+        (e) => gone || setError(e),
+      );
+    }, TYPING);
+    return () => {
+      gone = true;
+      clearTimeout(timer);
+    };
+  }, [q, all]);
+  const rank = new Map(hits.map((name, i) => [name, i]));
+  const words = q.toLowerCase().split(/\s+/).filter(Boolean);
+  const has = (/** @type {Admin<'Tool'>} */ x) =>
+    words.every((w) => `${x.name} ${x.title ?? ''} ${x.description}`.toLowerCase().includes(w));
+  return {
+    list: all
+      .filter((x) => rank.has(x.name) || has(x))
+      .sort((a, b) => (rank.get(a.name) ?? hits.length) - (rank.get(b.name) ?? hits.length)),
+    error,
+  };
+}
+
 /** @param {{rest: string[]}} p */
-export default function Tools({ rest: [name, server] }) {
+export default function Tools({ rest: [name, server = ''] }) {
   const tools = useLoaded('/api/tools', ['tools']);
-  const [filter, setFilter] = useState('');
-  if (name) {
-    const tool = tools.data?.find((x) => x.name === name);
-    if (tools.data && !tool)
-      return html`<${View} title=${name}>
-        <p class="empty">
-          ${t('This tool is not offered now.')} <a href=${href('tools')}>${t('All tools')}</a>
-        </p>
-      <//>`;
-    return html`<${Of} of=${tools}>${() => html`<${One} key=${name} tool=${tool} />`}<//>`;
-  }
-  const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
-  const shown = (tools.data ?? []).filter(
-    (x) =>
-      (!server || x.provider === server) &&
-      words.every((w) => `${x.name} ${x.title ?? ''} ${x.description}`.toLowerCase().includes(w)),
-  );
+  const tool = tools.data?.find((x) => x.name === name);
+  if (!name) return html`<${List} of=${tools} server=${server} />`;
+  if (tools.data && !tool)
+    return html`<${View} title=${name} crumb=${html`<a href=${href('tools')}>${t('Tools')}</a>`}>
+      <${Empty} icon="tool">
+        ${t('This tool is not offered now.')} <a href=${href('tools')}>${t('All tools')}</a>
+      <//>
+    <//>`;
+  return tool
+    ? html`<${One} key=${name} tool=${tool} />`
+    : html`<${View} title=${name}><${Of} of=${tools}>${() => null}<//><//>`;
+}
+
+/** @param {{of: import('./state.js').Loaded<Admin<'Tool'>[]>, server: string}} p */
+function List({ of, server }) {
+  const [text, setText] = useState('');
+  const { list, error } = useFound(of.data ?? NONE, text);
+  const shown = list.filter((x) => !server || x.provider === server);
+  const servers = [...new Set((of.data ?? []).map((x) => x.provider))].filter(Boolean).sort();
   return html`<${View} title=${server ? t('Tools of {server}', { server }) : t('Tools')}>
-    <${Field} label=${t('Find')}>
-      ${(/** @type {string} */ id) =>
-        html`<input id=${id} type="search" value=${filter} onInput=${typed(setFilter)} />`}
-    <//>
-    <${Of} of=${tools}>
-      ${() =>
-        html`
-          <p class="muted" role="status">${count(shown.length, '{n} tool', '{n} tools')}</p>
-          <${Table}
-            label=${t('Tools')}
-            head=${[t('Tool'), t('Server'), t('Description'), t('Kind')]}
-            rows=${shown.slice(0, 500)}
-            empty=${t('No tools match.')}
-            row=${(/** @type {Admin<'Tool'>} */ x) => html`<tr key=${x.name}>
-              <td>
-                <a href=${href('tools', x.name)}>
-                  <code><${Name} text=${x.name} max=${64} /></code>
-                </a>
-              </td>
-              <td>
-                ${x.provider
-                  ? html`<a href=${href('servers', x.provider)}>
-                      <${Name} text=${x.provider} max=${32} />
-                    </a>`
-                  : html`<span class="muted">yaya</span>`}
-              </td>
-              <td><${Name} text=${x.title || x.description} max=${140} /></td>
-              <td><span class="badge">${plain(x.kind)}</span></td>
-            </tr>`} />
-        `}
+    <${Of} of=${of}>
+      ${() => html`
+        <div class="filters">
+          <input
+            type="search"
+            class="narrow"
+            aria-label=${t('Find tools')}
+            placeholder=${t('What you want to do')}
+            maxlength="200"
+            spellcheck="false"
+            value=${text}
+            onInput=${typed(setText)} />
+          <select
+            aria-label=${t('Server')}
+            value=${server}
+            onChange=${typed((s) => (s ? go('tools', '', s) : go('tools')))}>
+            <option value="">${t('All servers')}</option>
+            ${servers.map((s) => html`<option value=${s}>${plain(s).slice(0, 60)}</option>`)}
+          </select>
+          <span class="faint end" role="status">
+            ${count(shown.length, '{n} tool', '{n} tools')}
+          </span>
+        </div>
+        <${Problem} error=${error} />
+        ${shown.length
+          ? html`<section class="box" aria-label=${t('Tools')}>
+              <div class="rows">
+                ${shown.slice(0, 500).map((x) => html`<${Row} key=${x.name} x=${x} />`)}
+              </div>
+            </section>`
+          : html`<${Empty} icon="tool">
+              ${of.data?.length
+                ? t('No tools match.')
+                : html`
+                    ${t('No tools are offered.')}
+                    ${' '}
+                    <a href=${href('servers')}>${t('Servers')}</a>
+                  `}
+            <//>`}
+      `}
     <//>
   <//>`;
 }
+
+/** The hints of a tool about itself, and the kind that rules see. @param {{x: Admin<'Tool'>}} p */
+function Marks({ x }) {
+  const hints = /** @type {{readOnlyHint?: boolean, destructiveHint?: boolean} | undefined} */ (
+    x.annotations
+  );
+  return html`
+    ${hints?.destructiveHint === true &&
+    hints.readOnlyHint !== true &&
+    html`<span class="badge bad" title=${t('By the server’s own account')}>
+      ${t('destructive')}
+    </span>`}
+    <span class="badge" title=${t('The kind that rules see')}>${plain(x.kind)}</span>
+    ${x.requires_approval && html`<span class="badge busy">${t('asks first')}</span>`}
+  `;
+}
+
+/** @param {{x: Admin<'Tool'>}} p */
+const Row = ({ x }) =>
+  html`<a href=${href('tools', x.name)}>
+    <${Tile} name=${x.provider || 'yaya'} />
+    <span class="two">
+      <span class="cut mono"><${Name} text=${x.name} max=${128} /></span>
+      <small class="cut"><${Name} text=${x.title || x.description} max=${200} /></small>
+    </span>
+    <span class="flex nophone"><${Marks} x=${x} /></span>
+  </a>`;
 
 /** @param {{tool: Admin<'Tool'>}} p */
 function One({ tool }) {
@@ -93,77 +175,96 @@ function One({ tool }) {
     setResult(await r.json());
   };
   const allowed = may('tools:call') && may('approvals:answer') && !tool.for_agents;
-  return html`<${View} title=${tool.name}>
-    <p>
-      ${tool.provider
-        ? rich('Of {server}, where it is called {tool}.', {
-            server: html`<a href=${href('servers', tool.provider)}>
-              <${Name} text=${tool.provider} />
-            </a>`,
-            tool: html`<code><${Name} text=${tool.tool} /></code>`,
-          })
-        : t('One of yaya’s own tools.')} <span class="badge">${plain(tool.kind)}</span>
-      ${tool.requires_approval && html` <span class="badge">${t('asks first')}</span>`}
-    </p>
-    ${tool.title && html`<p><b><${Name} text=${tool.title} /></b></p>`}
-    <div class="quoted"><${Markdown} text=${tool.description} /></div>
-    <details>
-      <summary>${t('Schema')}</summary>
-      <${Pre} text=${pretty(tool.input_schema)} label=${t('Schema of its arguments')} />
-    </details>
-    <h2>${t('Try it')}</h2>
-    ${tool.for_agents
-      ? html`<p class="empty">${t('It works only in a conversation.')}</p>`
-      : !allowed
-        ? html`<p class="empty">
-            ${t('This device cannot call tools: it needs tools:call and approvals:answer.')}
-          </p>`
-        : html`<form class="narrow" onSubmit=${(/** @type {Event} */ e) => e.preventDefault()}>
-            ${raw
-              ? html`<${Field} label=${t('Arguments (JSON)')}>
-                  ${(/** @type {string} */ id) =>
-                    html`<textarea
-                      id=${id}
-                      class="code"
-                      rows="8"
-                      spellcheck="false"
-                      value=${text}
-                      onInput=${typed(setText)}></textarea>`}
-                <//>`
-              : fields?.length === 0
-                ? html`<p class="muted">${t('It takes no arguments.')}</p>`
-                : fields?.map(
-                    (f) =>
-                      html`<${Input}
-                        key=${f.name}
-                        field=${f}
-                        value=${values.get(f.name)}
-                        set=${(/** @type {string | boolean} */ v) => set(f.name, v)} />`,
-                  )}
-            <div class="buttons">
-              ${fields &&
-              html`<button type="button" onClick=${() => (raw ? setRaw(false) : toRaw())}>
-                ${raw ? t('As a form') : t('As JSON')}
-              </button>`}
-              <${Do} kind="primary" run=${call}>${t('Call it')}<//>
-            </div>
-          </form>`}
+  return html`<${View} title=${tool.name} crumb=${html`<a href=${href('tools')}>${t('Tools')}</a>`}>
+    <div class="head">
+      <${Tile} name=${tool.provider || 'yaya'} large />
+      <div class="two">
+        <p>
+          ${tool.title && html`<b><${Name} text=${tool.title} /></b>${' '}`} <${Marks} x=${tool} />
+        </p>
+        <small class="faint">
+          ${tool.provider
+            ? rich('Of {server}, where it is called {tool}.', {
+                server: html`<a href=${href('servers', tool.provider)}>
+                  <${Name} text=${tool.provider} />
+                </a>`,
+                tool: html`<code><${Name} text=${tool.tool} /></code>`,
+              })
+            : t('One of yaya’s own tools.')}
+        </small>
+      </div>
+    </div>
+    <section class="box" aria-label=${t('Description')}>
+      <header><h2>${t('Description')}</h2></header>
+      <div class="body">
+        <div class="quoted"><${Markdown} text=${tool.description} /></div>
+        <details>
+          <summary>${t('Schema')}</summary>
+          <${Pre} text=${pretty(tool.input_schema)} label=${t('Schema of its arguments')} />
+        </details>
+      </div>
+    </section>
+    <section class="box form" aria-label=${t('Try it')}>
+      <header>
+        <h2>${t('Try it')}</h2>
+        ${allowed &&
+        fields &&
+        html`<span class="seg end" role="group" aria-label=${t('Edit as')}>
+          <button type="button" aria-pressed=${!raw} onClick=${() => setRaw(false)}>
+            ${t('Form')}
+          </button>
+          <button type="button" aria-pressed=${raw} onClick=${() => raw || toRaw()}>JSON</button>
+        </span>`}
+      </header>
+      ${tool.for_agents
+        ? html`<${Empty}>${t('It works only in a conversation.')}<//>`
+        : !allowed
+          ? html`<${Empty} icon="lock">
+              ${t('This device cannot call tools: it needs tools:call and approvals:answer.')}
+            <//>`
+          : html`<form class="body" onSubmit=${(/** @type {Event} */ e) => e.preventDefault()}>
+              ${raw
+                ? html`<${Field} label=${t('Arguments (JSON)')}>
+                    ${(/** @type {string} */ id) =>
+                      html`<textarea
+                        id=${id}
+                        class="code"
+                        rows="8"
+                        spellcheck="false"
+                        value=${text}
+                        onInput=${typed(setText)}></textarea>`}
+                  <//>`
+                : fields?.length === 0
+                  ? html`<p class="faint">${t('It takes no arguments.')}</p>`
+                  : fields?.map(
+                      (f) =>
+                        html`<${Input}
+                          key=${f.name}
+                          field=${f}
+                          value=${values.get(f.name)}
+                          set=${(/** @type {string | boolean} */ v) => set(f.name, v)} />`,
+                    )}
+              <div class="buttons"><${Do} kind="primary" run=${call}>${t('Call it')}<//></div>
+            </form>`}
+    </section>
     ${result &&
-    html`<section aria-label=${t('Result')}>
-      <h2>${t('Result')}</h2>
-      <p>
-        <${Badge} state=${result.ok ? 'ok' : 'failed'} /> ${result.kind &&
-        html`<span class="badge">${plain(result.kind)}</span>`} ${!result.ok &&
-        html`<${Name} text=${result.brief} max=${300} /> `}
-        <span class="muted">${ms(result.took_ms)}</span>
-      </p>
-      <${Blocks} envelope=${result} />
-      ${result.structured &&
-      html`
-        <h3>${t('Structured')}</h3>
-        <${Pre} text=${pretty(result.structured)} label=${t('Structured result')} />
-      `}
-      ${(result.artifacts ?? []).map((a) => html`<${Rest} artifact=${a} />`)}
+    html`<section class="box" aria-label=${t('Result')}>
+      <header>
+        <h2>${t('Result')}</h2>
+        <${State} state=${result.ok ? 'ok' : 'failed'} />
+        ${result.kind && html`<span class="badge">${plain(result.kind)}</span>`}
+        <span class="faint end">${ms(result.took_ms)}</span>
+      </header>
+      <div class="body">
+        ${!result.ok && html`<p class="problem"><${Name} text=${result.brief} max=${300} /></p>`}
+        <${Blocks} envelope=${result} />
+        ${result.structured &&
+        html`
+          <h3>${t('Structured')}</h3>
+          <${Pre} text=${pretty(result.structured)} label=${t('Structured result')} />
+        `}
+        ${(result.artifacts ?? []).map((a) => html`<${Rest} artifact=${a} />`)}
+      </div>
     </section>`}
   <//>`;
 }

@@ -60,14 +60,6 @@ export const VIEWS = [
     load: () => import('./catalogue.js'),
   },
   {
-    at: 'quarantine',
-    title: t('Quarantine'),
-    icon: 'shield',
-    needs: 'config:read',
-    group: t('Connect'),
-    load: () => import('./quarantine.js'),
-  },
-  {
     at: 'traffic',
     title: t('Traffic'),
     icon: 'traffic',
@@ -160,6 +152,10 @@ export const VIEWS = [
     load: () => import('./start.js'),
   },
 ];
+
+/** Addresses of earlier versions, and the views that have their content now.
+ * @type {Record<string, string>} */
+export const MOVED = { quarantine: 'servers' };
 
 /** @param {string} at */
 export const viewAt = (at) => VIEWS.find((v) => v.at === at);

@@ -54,7 +54,7 @@ await run(async () => {
   await framing.close();
 
   // UI-01: what a server says of itself and of its tools.
-  for (const view of [['tools'], ['tools', 'evil__x'], ['servers'], ['servers', 'evil'], ['servers', 'evil', 'tools'], ['servers', 'evil', 'logs'], ['servers', 'evil', 'config'], ['servers', 'evil', 'trust'], ['quarantine'], ['providers'], ['devices'], ['config'], ['agents'], ['cluster'], ['audit'], ['traffic'], ['traffic', 'server:evil', '1'], ['']]) {
+  for (const view of [['tools'], ['tools', 'evil__x'], ['servers'], ['servers', 'evil'], ['servers', 'evil', 'tools'], ['servers', 'evil', 'logs'], ['servers', 'evil', 'config'], ['servers', 'evil', 'trust'], ['providers'], ['devices'], ['config'], ['agents'], ['cluster'], ['audit'], ['traffic'], ['traffic', 'server:evil', '1'], ['']]) {
     await go(page, ...view);
     await page.locator('main h1').first().waitFor();
     await page.getByText('Loading …').first().waitFor({ state: 'detached' });

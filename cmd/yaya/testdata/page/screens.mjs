@@ -3,7 +3,7 @@
 import { mkdirSync } from 'node:fs';
 import { act, assert, axe, env, go, heading, idle, newSession, open, run, say } from './lib.mjs';
 
-const VIEWS = ['', 'chat', 'chat/new', 'approvals', 'servers', 'servers/everything', 'servers/everything/tools', 'servers/everything/logs', 'servers/everything/config', 'servers/foreign/trust', 'servers//new', 'tools', 'tools/everything__get-sum', 'quarantine', 'sandbox', 'devices', 'providers', 'plugins', 'config', 'agents', 'cluster', 'audit', 'traffic', 'traffic//1', 'metrics', 'start'];
+const VIEWS = ['', 'chat', 'chat/new', 'approvals', 'servers', 'servers/everything', 'servers/everything/tools', 'servers/everything/logs', 'servers/everything/config', 'servers/foreign/trust', 'servers//new', 'tools', 'tools/everything__get-sum', 'sandbox', 'devices', 'providers', 'plugins', 'config', 'agents', 'cluster', 'audit', 'traffic', 'traffic//1', 'metrics', 'start'];
 
 await run(async () => {
   if (env.screens) mkdirSync(env.screens, { recursive: true });
@@ -14,7 +14,7 @@ await run(async () => {
   await idle(first);
   await say(first, 'ask');
   await first.getByRole('region', { name: /^yaya asks/ }).waitFor();
-  await first.getByRole('link', { name: /Quarantine/ }).getByLabel('1 waiting').waitFor();
+  await first.getByRole('link', { name: /^Servers/ }).getByLabel('1 waiting').waitFor();
   await first.context().close();
   const found = [];
   for (const [size, viewport] of [['desktop', { width: 1280, height: 800 }], ['phone', { width: 390, height: 844 }]]) {

@@ -1,5 +1,5 @@
 // The frame: the palette, the bell, the count in the title, the theme and the keys.
-import { assert, checked, env, heading, newSession, open, run, say, shot } from './lib.mjs';
+import { assert, checked, env, go, heading, newSession, open, run, say, shot } from './lib.mjs';
 
 await run(async () => {
   // What asks the browser, and what it is told, is noted; the page is hidden when it is told.
@@ -93,7 +93,20 @@ await run(async () => {
   await shot(page, 'bell-desktop-light');
   assert.equal(await page.evaluate(() => window.asked), 0, 'the page asked by itself');
   await list.getByRole('button', { name: 'Notify me in this browser' }).click();
-  await list.getByText('This browser tells you about approvals.').waitFor();
+  await list.getByText('This browser notifies you.').waitFor();
+
+  // What is read in one browser is read in all.
+  const other = await open();
+  await heading(other, 'Home');
+  await other.locator('.bell.new').waitFor();
+  await list.getByRole('button', { name: 'Mark all as read' }).click();
+  await list.getByRole('img', { name: 'Unread' }).first().waitFor({ state: 'detached' });
+  await list.getByText('broken').first().waitFor(); // it still needs somebody
+  await other.locator('.bell.new').waitFor({ state: 'detached' });
+  await other.reload();
+  await heading(other, 'Home');
+  await other.getByRole('region', { name: 'Needs you' }).getByText('broken').first().waitFor();
+  assert.equal(await other.locator('.bell.new').count(), 0);
   await page.keyboard.press('Escape');
   await list.waitFor({ state: 'detached' });
   await newSession(page);
@@ -102,11 +115,19 @@ await run(async () => {
   await page.getByRole('region', { name: /^yaya asks/ }).waitFor();
   await page.waitForFunction(() => window.told.length === 1);
   const told = await page.evaluate(() => window.told[0]);
-  assert.deepEqual([told.title, told.body], ['yaya asks', 'shell waits for your approval.']);
+  assert.deepEqual([told.title, told.body], ['yaya asks', 'shell waits for your approval']);
   assert.ok(!JSON.stringify(told).includes('canary'), 'a notification has arguments');
   await page.waitForFunction(() => document.title.startsWith('(1) '));
   assert.ok((await page.locator('link[rel=icon]').getAttribute('href')).includes('waits'));
   await page.evaluate(() => Object.defineProperty(document, 'hidden', { value: false, configurable: true }));
   await page.getByRole('region', { name: /^yaya asks/ }).getByRole('button', { name: 'Reject' }).click();
   await page.waitForFunction(() => !document.title.startsWith('('));
+
+  // The session is done: news elsewhere, and not for whoever has it open, nor once they have left.
+  await other.locator('.bell.new').waitFor();
+  await other.getByRole('button', { name: /^Notifications, 1/ }).click();
+  await other.getByRole('region', { name: 'Notifications' }).getByText('is done').waitFor();
+  assert.equal(await page.locator('.bell.new').count(), 0);
+  await go(page, '');
+  await other.getByRole('button', { name: 'Notifications', exact: true }).waitFor();
 });
