@@ -348,6 +348,11 @@ func TestLive(t *testing.T) {
 		t.Errorf("the call came to %v", err)
 	}
 	read(`"approvals"`)
+	var ended []admin.PastAsk
+	b.admin("GET", "/approvals/answered", "", 200, &ended)
+	if len(ended) != 1 || ended[0].ID != asks[0].ID || asks[0].Server != "foreign" || ended[0].Server != "foreign" || ended[0].Response != "reject" || ended[0].Feedback != "by the inbox" || ended[0].By != "owner" {
+		t.Errorf("answered: %+v, want the rejected call of the server foreign", ended)
+	}
 	id := ask()
 	read(`"approvals"`)
 	b.admin("GET", "/approvals", "", 200, &asks)

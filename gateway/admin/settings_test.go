@@ -21,7 +21,7 @@ import (
 // Y-200: a resource that this yaya does not have answers every request with 503.
 func TestWithoutAnything(t *testing.T) {
 	api := admin.New(admin.Config{Log: zerolog.Nop()})
-	for _, path := range []string{"/api/config", "/api/settings", "/api/plugins", "/api/llm-providers", "/api/mcp/servers", "/api/mcp/quarantine", "/api/mcp/changes", "/api/tools", "/api/approvals", "/api/devices", "/api/audit", "/api/cluster", "/api/metrics", "/api/setup"} {
+	for _, path := range []string{"/api/config", "/api/settings", "/api/plugins", "/api/llm-providers", "/api/mcp/servers", "/api/mcp/quarantine", "/api/mcp/changes", "/api/tools", "/api/approvals", "/api/approvals/answered", "/api/devices", "/api/audit", "/api/cluster", "/api/metrics", "/api/setup"} {
 		rec := httptest.NewRecorder()
 		api.ServeHTTP(rec, httptest.NewRequestWithContext(auth.WithPrincipal(t.Context(), auth.LocalOwner), "GET", path, nil))
 		var e map[string]string

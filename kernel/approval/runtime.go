@@ -51,36 +51,6 @@ type Ledger interface {
 	Note(session string, ev event.Event, data any) error
 }
 
-// Request is a recorded ask: the content that people see, and the digests that it
-// binds.
-type Request struct {
-	event.ApprovalRequest
-	CallID    string                 `json:"call_id"`    // of the call that waits
-	SessionID string                 `json:"session_id"` // where the call is made
-	Deadline  time.Time              `json:"deadline"`
-	Decisions []event.ApprovalAnswer `json:"decisions"`
-	Digest    string                 `json:"digest"` // of identity, definition, arguments and what the call was prepared to use
-	// Sandbox and Weaker come from [tool.Prepared], for the audit. The shown content
-	// also has them, but a tool's arguments could imitate them there.
-	Sandbox string   `json:"-"`
-	Weaker  []string `json:"-"`
-}
-
-// Decision is a recorded answer.
-type Decision struct {
-	event.ApprovalResponse
-	By       string `json:"by"` // the source that answered
-	ToolName string `json:"tool_name"`
-	CallID   string `json:"call_id"`
-}
-
-// Withdrawal records the end of an ask without an answer.
-type Withdrawal struct {
-	event.ApprovalCancelled
-	ToolName string `json:"tool_name"`
-	CallID   string `json:"call_id"`
-}
-
 // Ask sends a request to somebody who can answer it.
 type Ask func(ctx context.Context, req Request) (answer event.ApprovalAnswer, feedback string, err error)
 
@@ -118,6 +88,7 @@ type Runtime struct {
 	grants  map[string]map[[32]byte]struct{} // by originating session
 	recent  map[string]Decision
 	order   []string
+	ended   []Ended // oldest first
 
 	onChange atomic.Pointer[func()]
 }
@@ -223,6 +194,7 @@ func (r *Runtime) put(ctx context.Context, key [32]byte, call tool.Call, def too
 		SessionID: call.SessionID, Deadline: time.Now().Add(wait).UTC().Truncate(time.Millisecond),
 		Decisions: []event.ApprovalAnswer{event.Approve, event.ApproveForSession, event.Reject},
 		Digest:    fmt.Sprintf("%x", key),
+		Def:       def, Why: r.cfg.Secrets.ConcealString(call.Why),
 	}}
 	if prepared := call.Prepared; prepared != nil {
 		p.req.Sandbox = prepared.Sandbox
@@ -348,6 +320,7 @@ func (r *Runtime) giveUp(p *pending, reason string, why error) (Decision, error)
 
 func (r *Runtime) withdraw(p *pending, reason string, why error) error {
 	c := event.ApprovalCancelled{ID: p.req.ID, Reason: reason}
+	r.end(p.req, Decision{}, reason)
 	if err := r.note(p.req.SessionID, r.envelope(event.ApprovalWithdrawn.Name(), c), Withdrawal{c, p.req.ToolName, p.req.CallID}); err != nil {
 		r.cfg.Log.Warn().Err(err).Str("id", p.req.ID).Msg("the end of an approval request could not be recorded")
 	}
@@ -395,6 +368,7 @@ func (r *Runtime) resolve(d Decision) (Decision, error) {
 	if d.Response == event.ApproveForSession {
 		r.grant(p)
 	}
+	r.end(p.req, d, "")
 	p.answer <- d
 	return d, err
 }

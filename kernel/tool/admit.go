@@ -55,6 +55,7 @@ func (d *Dispatcher) permit(ctx context.Context, e *Entry, call Call) (res Resul
 	case Allow:
 		return Result{}, false, true
 	case Ask:
+		call.Why = strictest.Reason
 		res, ok = d.ask(ctx, e, call)
 		return res, ok, ok
 	case Deny, Abstain:

@@ -101,6 +101,9 @@ type Call struct {
 	Native *NativeCall
 	// Prepared is set by the dispatcher for a [Preparer].
 	Prepared *Prepared
+	// Why is set by the dispatcher for the [Approver]: the reason that a rule or a hook
+	// gives for asking, "" if the default policy asks.
+	Why string
 	// Progress, when set, receives progress while the tool runs, on the tool's
 	// goroutine and never after Invoke has returned. It must not block.
 	Progress func(Progress)

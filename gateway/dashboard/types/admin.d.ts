@@ -24,6 +24,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/approvals/answered": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the last 200 calls of this node that were answered, or that nobody answered, since yaya started, newest first
+         * @description Scope for devices: `sessions:read`.
+         */
+        get: operations["listAnsweredApprovals"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/approvals/{id}": {
         parameters: {
             query?: never;
@@ -1561,6 +1581,8 @@ export interface components {
         Ask: {
             brief: string;
             call_id: string;
+            /** @description the server's own description of the tool, which nobody has checked */
+            claims?: components["schemas"]["Claims"];
             /** Format: date-time */
             deadline: string;
             /** @description what may be answered */
@@ -1568,11 +1590,17 @@ export interface components {
             /** @description of tool, definition and arguments: asks with the same one are the same question */
             digest: string;
             id: string;
+            /** @description read, write, exec or network; empty for a server's tool */
+            kind: string;
             /** @description the node of the cluster that asks, if that is another one */
             node?: string;
             params: unknown;
+            /** @description the server that has the tool; empty for yaya's own */
+            server?: string;
             session_id: string;
             tool_name: string;
+            /** @description the reason that a rule or a hook gives for asking; empty if such a tool always asks */
+            why?: string;
         };
         Audit: {
             actor: string;
@@ -1790,6 +1818,13 @@ export interface components {
             config: unknown;
             /** @description that the change was made from: if the server has another one, the change is refused */
             revision?: string;
+        };
+        Claims: {
+            destructive?: boolean;
+            idempotent?: boolean;
+            /** @description it reaches things outside the server */
+            open_world?: boolean;
+            read_only?: boolean;
         };
         Cluster: {
             agents: components["schemas"]["Agent"][] | null;
@@ -2225,6 +2260,25 @@ export interface components {
             servers?: string[] | null;
             /** @description their names */
             skills?: string[] | null;
+        };
+        PastAsk: {
+            /** Format: date-time */
+            at: string;
+            brief: string;
+            by?: string;
+            digest: string;
+            feedback?: string;
+            id: string;
+            /**
+             * @description why it was withdrawn
+             * @enum {string}
+             */
+            reason?: "timeout" | "shutdown";
+            /** @enum {string} */
+            response?: "approve" | "approve_for_session" | "reject";
+            server?: string;
+            session_id: string;
+            tool_name: string;
         };
         Plugin: {
             bundled: boolean;
@@ -2801,6 +2855,35 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Ask"][] | null;
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    listAnsweredApprovals: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PastAsk"][] | null;
                 };
             };
             /** @description Error */
