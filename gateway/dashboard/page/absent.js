@@ -28,9 +28,7 @@ export function Absent({ id, title }) {
     !node &&
     missing.length > 0 &&
     html`<p>
-      ${t('It may be on {nodes}, which cannot be reached from here.', {
-        nodes: listed(missing),
-      })}
+      ${t('It may be on {nodes}, which cannot be reached from here.', { nodes: listed(missing) })}
     </p>`}
     <p>
       <a href=${href('chat')}>${t('All sessions')}</a>

@@ -1,214 +1,239 @@
-// The inbox: every call that waits for approval; identical questions appear once.
+// Approvals: the calls that wait, each with what would run, and those that have ended.
 // @ts-check
-import { useState } from './vendor/hooks.js';
-import { api, seg } from './api.js';
-import { changed, href, may, useLoaded } from './state.js';
-import { plain, pretty } from './text.js';
-import { Do, Empty, Field, html, Icon, Name, Of, Pre, Time, typed, View } from './ui.js';
+import { useEffect, useRef } from './vendor/hooks.js';
+import { around, grouped, left, Question, urgency, useNow } from './ask.js';
+import { lineOf, toolOf } from './asked.js';
+import { single } from './keys.js';
+import { go, href, may, useLoaded } from './state.js';
+import { plain } from './text.js';
+import { Empty, html, Icon, Name, Of, Time, View } from './ui.js';
+import { count, rich, t } from './words.js';
 
-/** Formats one item of a folder as a line. @param {Admin<'Item'>} i */
-const brings = (i) =>
-  plain(`${[i.kind, i.name].filter(Boolean).join(' ')}${i.runs ? ': ' + i.runs : ''}`);
+/** @typedef {Admin<'Ask'>} Ask */
+/** @typedef {Admin<'PastAsk'>} Past */
 
-/** Shows the consequences of trusting a folder. @param {{q: Asked}} p */
-function Folder({ q }) {
-  const changed = (q.added?.length ?? 0) + (q.removed?.length ?? 0) > 0;
-  const all = (q.items ?? []).map(brings).join('\n');
-  return html`
-    <p><code><${Name} text=${q.folder} max=${4096} /></code></p>
-    ${changed &&
-    html`
-      <p>You trusted this folder earlier, but its content has changed.</p>
-      <${Pre}
-        all
-        diff
-        text=${[
-          ...(q.removed ?? []).map((/** @type {Admin<'Item'>} */ i) => '- ' + brings(i)),
-          ...(q.added ?? []).map((/** @type {Admin<'Item'>} */ i) => '+ ' + brings(i)),
-        ].join('\n')}
-        label="What has changed" />
-    `}
-    ${all
-      ? html`
-          <p>
-            If you trust it, the following is used without another question, with your rights unless
-            a sandbox is named:
-          </p>
-          <${Pre} all text=${all} label="What the folder brings, all of it" />
-        `
-      : html`<p>Nothing in it runs by itself.</p>`}
-    ${(q.allowed?.length ?? 0) > 0 &&
-    html`
-      <p>You gave its servers more access, which they will have again:</p>
-      <${Pre}
-        all
-        text=${(q.allowed ?? []).map(brings).join('\n')}
-        label="What you have allowed its servers, all of it" />
-    `}
-    <p class="muted">
-      You are always asked about changes and commands of the agent. If you trust the folder for one
-      session only, its servers do not start. Without your trust, the agent can only read and search
-      the folder.
-    </p>
-  `;
+/** How a question ended. @param {Past} p */
+export const outcome = (p) =>
+  p.response === 'approve'
+    ? t('Approved by {who}', { who: plain(p.by) })
+    : p.response === 'approve_for_session'
+      ? t('Approved for the session by {who}', { who: plain(p.by) })
+      : p.response === 'reject'
+        ? t('Rejected by {who}', { who: plain(p.by) })
+        : p.reason === 'timeout'
+          ? t('Refused: nobody answered in time')
+          : t('Withdrawn: the call has ended');
+
+/** The titles of the sessions, by id. */
+function useTitles() {
+  const all = useLoaded(may('sessions:read') ? '/v1/sessions?limit=100' : null, ['sessions']);
+  return new Map((all.data?.sessions ?? []).map((s) => [s.id, s.title]));
 }
 
-/** yaya's own tools that run commands: the sandbox in their questions comes from yaya itself, and
- * a server's tool cannot imitate it. */
-const COMMANDS = ['shell', 'verify', 'diagram'];
-
-/** Whether a command runs in a sandbox that enforces something. @param {Asked} q */
-const inside = (q) => q.sandbox?.startsWith('profile ') ?? false;
-
-/** Shows the sandbox of a command. A command outside the sandbox stands out; weaknesses also
- * appear in the box below.
- * @param {{q: Asked}} p */
-function Sandboxed({ q }) {
-  if (inside(q))
-    return html`<p class="boxed">
-      Runs in the sandbox: <b>${plain(q.sandbox)}</b>
-      ${!!q.weaker?.length &&
-      html` (<a href=${href('sandbox')}>not fully enforced: ${q.weaker.length}</a>)`}
-    </p>`;
-  return html`
-    <p class="problem">
-      <b>Outside the sandbox, with all rights of your user.</b>
-      ${!q.outside && ` Sandbox: ${plain(q.sandbox)}.`}
-    </p>
-    ${q.outside &&
-    q.reason &&
-    html`<p>The agent's reason: <${Name} text=${q.reason} max=${1024} /></p>`}
-  `;
+/** A session by its title. @param {{id: string, titles: Map<string, string>}} p */
+function Session({ id, titles }) {
+  const root = id.split('::agent::')[0];
+  const name = titles.get(root);
+  if (name === undefined) return html`<${Name} text=${id} max=${40} />`;
+  return html`<a href=${href('chat', id)}><${Name} text=${name || id} max=${60} /></a>`;
 }
 
-/** Words the question, depending on who asks.
- * @param {Admin<'Ask'>} a @param {number} times */
-function worded(a, times) {
-  const q = /** @type {Asked} */ (a.params ?? {});
-  const many = times > 1 ? ` ${times} times` : '';
-  if (a.tool_name === 'folder_trust' && q.folder) {
-    return {
-      label: 'do you trust this folder?',
-      head: 'Do you trust this folder?',
-      body: html`<${Folder} q=${q} />`,
-      no: 'Do not trust',
-      once: 'Trust',
-      always: 'Trust for this session',
-    };
-  }
-  if (a.tool_name === 'sandbox_host' && typeof q.host === 'string') {
-    const at = `${q.host.includes(':') ? `[${q.host}]` : q.host}:${q.port}`;
-    return {
-      label: `may the command reach ${plain(at)}?`,
-      head: html`May the command reach <code><${Name} text=${at} max=${300} /></code>${many}?`,
-      no: 'Refuse',
-      once: 'Allow',
-      always: 'Allow for this session',
-      body: html`
-        <p>
-          It runs in the sandbox, and the host is not on its list. The command can send everything
-          that it can read there.
-        </p>
-        <${Pre} all text=${plain(q.command, true)} label="The command, all of it" />
-        <p class="muted">In <code><${Name} text=${q.cwd} max=${4096} /></code>.</p>
-      `,
-    };
-  }
-  const boxed = COMMANDS.includes(a.tool_name) && typeof q.sandbox === 'string';
-  const how = boxed && !inside(q) ? ' outside the sandbox' : '';
-  return {
-    label: `may ${plain(a.tool_name)} run${how}?`,
-    head: html`May <code><${Name} text=${a.tool_name} /></code> run${how}${many}?`,
-    no: 'Reject',
-    once: 'Approve',
-    always: 'Approve for this session',
-    body: html`
-      ${boxed && html`<${Sandboxed} q=${q} />`}
-      ${a.brief && html`<p><${Name} text=${a.brief} /></p>`}
-      <${Pre} all text=${pretty(a.params)} label="Its arguments, all of them" />
-    `,
-  };
-}
-
-/** A question with the exact content that would run, and three answers. Only the text in the box
- * comes from somebody else.
- * @param {{asks: Admin<'Ask'>[], session?: boolean, among: string}} p among changes when
- * anything around it changes */
-export function Question({ asks, session = true, among }) {
-  const a = asks[0];
-  const [why, setWhy] = useState('');
-  const answer = (/** @type {Admin<'Answer'>['response']} */ response) => async () => {
-    const all = await Promise.allSettled(
-      asks.map((x) =>
-        api('POST', `/api/approvals/${seg(x.id)}`, {
-          response,
-          ...(response === 'reject' && why && { feedback: why }),
-        }),
-      ),
-    );
-    // Somebody else may have answered some of them already; report only if all have failed.
-    const failed = all.filter((r) => r.status === 'rejected');
-    changed(['approvals']);
-    if (failed.length === all.length) throw /** @type {PromiseRejectedResult} */ (failed[0]).reason;
-  };
-  const allowed = may('approvals:answer');
-  const { label, head, body, no, once, always } = worded(a, asks.length);
-  return html`<section class="ask" aria-label=${'yaya asks: ' + label}>
-    <header><span class="seal"><${Icon} of="shield" />yaya asks</span><h2>${head}</h2></header>
-    ${body}
-    <p class="muted">
-      ${session &&
-      html`
-        In <a href=${href('chat', a.session_id)}><${Name} text=${a.session_id} max=${60} /></a>
-        . `}
-      Without an answer, it is rejected at <${Time} at=${a.deadline} />
-      .
-    </p>
-    ${allowed
-      ? html`
-          <${Field} label="Reason, if you reject" hint="The model sees it.">
-            ${(/** @type {string} */ id) =>
-              html`<input id=${id} value=${why} maxlength="16384" onInput=${typed(setWhy)} />`}
-          <//>
-          <div class="buttons">
-            <${Do} arm=${among} kind="danger" run=${answer('reject')}>${no}<//>
-            <${Do} arm=${among} run=${answer('approve_for_session')}>${always}<//>
-            <${Do} arm=${among} kind="primary" run=${answer('approve')}>${once}<//>
-          </div>
-        `
-      : html`<p class="muted">
-          This device can watch but not answer. To change that, use <i>Rights</i> under Devices on
-          the machine that yaya runs on.
-        </p>`}
+/** @param {{p: Past, titles: Map<string, string>}} p */
+function Answered({ p, titles }) {
+  const tone = p.response?.startsWith('approve') ? 'good' : 'off';
+  return html`<section class="ask large past" aria-label=${t('An answered question')}>
+    <header><h2 tabindex="-1"><${Name} text=${toolOf(p)} /></h2></header>
+    <div class="body">
+      <p class="flex">
+        <span class=${'state ' + tone}><span class=${'dot ' + tone}></span>${outcome(p)}</span>
+        <span class="faint"><${Time} at=${p.at} /></span>
+      </p>
+      ${p.feedback &&
+      html`<p class="quoted">
+        ${rich('The model was told: {reason}', {
+          reason: html`<${Name} text=${p.feedback} max=${2000} />`,
+        })}
+      </p>`}
+      <dl>
+        <dt>${t('Session')}</dt>
+        <dd><${Session} id=${p.session_id} titles=${titles} /></dd>
+        <dt>${t('Server')}</dt>
+        <dd>${p.server ? html`<${Name} text=${p.server} max=${64} />` : t('built into yaya')}</dd>
+        <dt>${t('In short')}</dt>
+        <dd><${Name} text=${p.brief} max=${1000} /></dd>
+      </dl>
+      ${may('audit:read') &&
+      html`<p class="muted">
+        ${rich('{traffic} has the calls that ran with their arguments and results.', {
+          traffic: html`<a href=${href('traffic')}>${t('Traffic')}</a>`,
+        })}
+      </p>`}
+    </div>
   </section>`;
 }
 
-/** The ids of the questions, as one string. @param {Admin<'Ask'>[]} asks */
-export const around = (asks) => asks.map((a) => a.id).join(' ');
+/** One line of the list. @param {{id: string, at: string, now: boolean, who: Children,
+ * end: Children, what: Children, line: string}} p */
+const Line = ({ id, now, who, end, what, line }) =>
+  html`<a class="it" href=${href('approvals', id)} aria-current=${now ? 'true' : undefined}>
+    <span class="flex">
+      <span class="cut">${who}</span><span class="end nw small">${end}</span>
+    </span>
+    <span class="cut blk small">${what}</span><span class="cut blk small faint mono">${line}</span>
+  </a>`;
 
-/** Asks by what they ask. @param {Admin<'Ask'>[]} asks */
-export function grouped(asks) {
-  /** @type {Map<string, Admin<'Ask'>[]>} */
-  const by = new Map();
-  for (const a of asks) {
-    const key = JSON.stringify([a.digest ?? a.id, a.session_id]);
-    by.set(key, [...(by.get(key) ?? []), a]);
-  }
-  return [...by.entries()];
+/** @param {{asks: Ask[], past: Past[], id: string}} p */
+function Inbox({ asks, past, id }) {
+  const titles = useTitles();
+  const now = useNow();
+  const groups = grouped(asks);
+  const box = useRef(/** @type {HTMLElement | null} */ (null));
+  const ended = past.find((p) => p.id === id);
+  let at = groups.findIndex(([, g]) => g.some((a) => a.id === id));
+  if (at < 0 && !ended && groups.length) at = 0;
+  const all = [...groups.map(([, g]) => g[0].id), ...past.map((p) => p.id)];
+  const index = at >= 0 ? at : all.indexOf(id);
+  const shown = all[index] ?? '';
+  const move = (/** @type {number} */ by) => {
+    const to = all[Math.max(0, Math.min(all.length - 1, index + by))];
+    if (to && to !== shown) go('approvals', to);
+  };
+  const was = useRef(shown);
+  useEffect(() => {
+    // The heading of another question gets the focus, not a button. Somebody who has just come,
+    // or writes, keeps theirs.
+    const active = document.activeElement;
+    if (was.current !== shown && (active === document.body || box.current?.contains(active)))
+      /** @type {HTMLElement | null | undefined} */ (
+        box.current?.querySelector('h2[tabindex]')
+      )?.focus({ preventScroll: true });
+    was.current = shown;
+  }, [shown]);
+  useEffect(() => {
+    const key = (/** @type {KeyboardEvent} */ e) => {
+      if (!single.value || e.ctrlKey || e.metaKey || e.altKey || e.defaultPrevented) return;
+      if (e.target instanceof HTMLElement && ['INPUT', 'TEXTAREA'].includes(e.target.tagName))
+        return;
+      if (document.querySelector('dialog[open]') || !['j', 'k'].includes(e.key)) return;
+      e.preventDefault();
+      move(e.key === 'j' ? 1 : -1);
+    };
+    addEventListener('keydown', key);
+    return () => removeEventListener('keydown', key);
+  });
+  const where = (/** @type {Ask} */ a) => html`
+    <b><${Session} id=${a.session_id} titles=${titles} /></b>
+    <${Icon} of="right" />
+    <span>
+      ${a.server
+        ? rich('{tool} of the server {server}', {
+            tool: html`<b><${Name} text=${toolOf(a)} /></b>`,
+            server: html`<${Name} text=${a.server} max=${64} />`,
+          })
+        : rich('{tool}, built into yaya', { tool: html`<b><${Name} text=${a.tool_name} /></b>` })}
+    </span>
+    ${a.node &&
+    html`<span class="badge">
+      ${rich('on {node}', { node: html`<${Name} text=${a.node} max=${63} />` })}
+    </span>`}
+  `;
+  const group = at >= 0 ? groups[at][1] : null;
+  return html`<div class=${shown ? 'inbox open' : 'inbox'} ref=${box}>
+    <nav class="list" aria-label=${t('Questions')}>
+      ${groups.length > 0 && html`<h2>${t('Waiting')}</h2>`}
+      ${groups.map(
+        ([key, g], i) =>
+          html`<${Line}
+            key=${key}
+            id=${g[0].id}
+            now=${i === at}
+            who=${html`
+              <b><${Name} text=${toolOf(g[0])} /></b> <span class="faint small">
+                ${g[0].server || 'yaya'}
+              </span>
+            `}
+            end=${html`<span class=${urgency(g[0].deadline, now)}>
+              ${left(g[0].deadline, now)}
+            </span>`}
+            what=${titles.get(g[0].session_id) || plain(g[0].session_id)}
+            line=${g.length > 1
+              ? count(g.length, '{n} time the same question', '{n} times the same question')
+              : lineOf(g[0])} />`,
+      )}
+      ${past.length > 0 && html`<h2>${t('Ended')}</h2>`}
+      ${past
+        .slice(0, 100)
+        .map(
+          (p) =>
+            html`<${Line}
+              key=${p.id}
+              id=${p.id}
+              now=${p.id === shown}
+              who=${html`
+                <b><${Name} text=${toolOf(p)} /></b> <span class="faint small">
+                  ${p.server || 'yaya'}
+                </span>
+              `}
+              end=${html`<span class="faint"><${Time} at=${p.at} /></span>`}
+              what=${outcome(p)}
+              line=${plain(p.brief)} />`,
+        )}
+    </nav>
+    <div class="detail">
+      ${group
+        ? html`
+            ${groups.length > 1 &&
+            html`<div class="flex pager phone">
+              <span class="faint">${t('{n} of {all}', { n: at + 1, all: groups.length })}</span>
+              <button
+                type="button"
+                class="quiet sq end"
+                aria-label=${t('Previous question')}
+                disabled=${at === 0}
+                onClick=${() => move(-1)}>
+                <${Icon} of="up" />
+              </button>
+              <button
+                type="button"
+                class="quiet sq"
+                aria-label=${t('Next question')}
+                disabled=${at === groups.length - 1}
+                onClick=${() => move(1)}>
+                <${Icon} of="down" />
+              </button>
+            </div>`}
+            <${Question}
+              key=${groups[at][0]}
+              large
+              only
+              asks=${group}
+              where=${where(group[0])}
+              among=${around(asks) + shown}
+              done=${() => go('approvals')} />
+          `
+        : ended
+          ? html`<${Answered} p=${ended} titles=${titles} />`
+          : html`<${Empty} icon="check">
+              ${t('No calls wait for approval.')}
+              ${past.length > 0 &&
+              html`<br />${t('Choose one of those that have ended to see how.')}`}
+            <//>`}
+    </div>
+  </div>`;
 }
 
-export default function Approvals() {
+/** @param {{rest: string[]}} p */
+export default function Approvals({ rest: [id = ''] }) {
   const asks = useLoaded('/api/approvals', ['approvals']);
+  const past = useLoaded('/api/approvals/answered', ['approvals']);
   return html`<${View}
-    title="Approvals"
-    lead="Calls that wait for approval. yaya runs exactly what is shown.">
+    bare
+    title=${t('Approvals')}
+    actions=${html`<span class="faint small nophone">
+      ${rich('{j} {k} move', { j: html`<kbd>J</kbd>`, k: html`<kbd>K</kbd>` })}
+    </span>`}>
     <${Of} of=${asks}>
-      ${(/** @type {Admin<'Ask'>[]} */ d) =>
-        d.length
-          ? grouped(d).map(
-              ([key, g]) => html`<${Question} key=${key} asks=${g} among=${around(d)} />`,
-            )
-          : html`<${Empty} icon="check">No calls wait for approval.<//>`}
+      ${(/** @type {Ask[]} */ d) => html`<${Inbox} asks=${d} past=${past.data ?? []} id=${id} />`}
     <//>
   <//>`;
 }

@@ -3,22 +3,83 @@
 import { useEffect, useReducer, useRef, useState } from './vendor/hooks.js';
 import { api, seg } from './api.js';
 import { Absent } from './absent.js';
-import { around, grouped, Question } from './approvals.js';
-import { Composer } from './composer.js';
-import { Confirm } from './dialog.js';
+import { around, grouped, Question } from './ask.js';
+import { Composer, post } from './composer.js';
 import { Row } from './messages.js';
 import { flush, outbox } from './outbox.js';
-import { download } from './result.js';
+import { fork, Rail, tokens } from './rail.js';
 import { Session } from './session.js';
-import { go, href, may, page, useLoaded } from './state.js';
-import { plain } from './text.js';
+import { href, may, page, useLoaded } from './state.js';
 import { style } from './style.js';
-import { Do, html, Name, Problem, Time } from './ui.js';
+import { Do, html, Icon, Name, Problem } from './ui.js';
 import { Virtual } from './virtual.js';
+import { rich, t } from './words.js';
 
 style('talk');
 
 /** @typedef {import('./messages.js').Shown} Shown */
+
+/** The messages that yaya has not confirmed, as items.
+ * @param {string} id @param {Session} s @param {() => void} draw @returns {Shown[]} */
+function unsent(id, s, draw) {
+  const box = outbox.get(id) ?? [];
+  return box
+    .filter((m) => !s.items.clients.has(m.id))
+    .map((m) => ({
+      key: m.id,
+      kind: /** @type {const} */ ('user'),
+      text: m.parts.map((p) => p.text ?? '').join('\n'),
+      pending: m.note || t('Sending …'),
+      refused: m.refused,
+      again: () => {
+        m.refused = null;
+        draw();
+        void flush(id, draw);
+      },
+      discard: () => {
+        box.splice(box.indexOf(m), 1);
+        draw();
+      },
+    }));
+}
+
+/** The messages that wait for the turn to end. @param {{id: string, s: Session,
+ * draw: () => void}} p */
+function Queue({ id, s, draw }) {
+  const without = (/** @type {Waiting} */ q) =>
+    api('PUT', `/v1/sessions/${seg(id)}/queue`, {
+      message_ids: s.queue.map((x) => x.id).filter((x) => x !== q.id),
+    });
+  return html`<section class="queue" aria-label=${t('Queue')}>
+    ${s.queue.map(
+      (q) =>
+        html`<div key=${q.id} class="flex">
+          <${Icon} of="queue" />
+          <span class="faint">${t('Queued')}</span>
+          <span class="cut grow"><${Name} text=${q.text} max=${160} /></span>
+          ${may('sessions:write') &&
+          html`
+            ${s.running &&
+            html`<${Do}
+              kind="quiet small"
+              run=${async () => {
+                await without(q);
+                post(id, [{ type: 'text', text: q.text }], 'steer', draw);
+              }}>
+              <${Icon} of="steer" />
+              ${t('Steer now')}
+            <//>`}
+            <${Do}
+              kind="quiet sq small"
+              label=${t('Remove from the queue')}
+              run=${() => without(q)}>
+              <${Icon} of="close" />
+            <//>
+          `}
+        </div>`,
+    )}
+  </section>`;
+}
 
 /** @param {{id: string}} p */
 export function Chat({ id }) {
@@ -29,7 +90,7 @@ export function Chat({ id }) {
   const parent = id.includes('::agent::') ? id.slice(0, id.lastIndexOf('::agent::')) : '';
   const info = useLoaded(parent ? null : `/v1/sessions/${seg(id)}`, ['sessions']);
   const all = useLoaded('/api/approvals', ['approvals']);
-  const [details, setDetails] = useState(false);
+  const [rail, setRail] = useState(false); // on narrow screens
   const link = page.link.use();
   useEffect(() => {
     const s = (session.current = new Session(id, () => draw(0)));
@@ -37,170 +98,113 @@ export function Chat({ id }) {
     return () => s.close();
   }, [id]);
   const s = session.current;
-  const box = outbox.get(id) ?? [];
   // The approvals of its sub-agents appear here, too.
   const mine = (all.data ?? []).filter(
     (/** @type {Admin<'Ask'>} */ a) =>
       a.session_id === id || a.session_id.startsWith(id + '::agent::'),
   );
-  const state = mine.length ? 'needs approval' : s?.running ? 'is working' : 'is idle';
+  const waits = new Set(mine.map((a) => a.call_id));
+  const [tone, state] = mine.length
+    ? ['busy', t('Asks you')]
+    : s?.running
+      ? ['busy', t('Working')]
+      : ['off', t('Idle')];
   const title = info.data?.title || id;
   useEffect(() => page.title.set(title), [title]);
   if (s?.absent) return html`<${Absent} id=${id} title=${title} />`;
   /** @type {Shown[]} */
-  const items = s
-    ? [
-        ...s.items.list,
-        ...box
-          .filter((m) => !s.items.clients.has(m.id))
-          .map((m) => ({
-            key: m.id,
-            kind: /** @type {const} */ ('user'),
-            text: m.parts.map((p) => p.text ?? '').join('\n'),
-            pending: m.note || 'Sending …',
-            refused: m.refused,
-            again: () => {
-              m.refused = null;
-              draw(0);
-              void flush(id, () => draw(0));
-            },
-            discard: () => {
-              box.splice(box.indexOf(m), 1);
-              draw(0);
-            },
-          })),
-      ]
-    : [];
+  const items = s ? [...s.items.list, ...unsent(id, s, () => draw(0))] : [];
   const live = s?.items.unsaid(s.text);
   if (live) items.push({ key: 'live' + s?.stream, kind: 'assistant', text: live, live: true });
-  return html`<div class="chat">
+  const stop = () => api('POST', `/v1/sessions/${seg(id)}/cancel`);
+  const write = !parent && may('sessions:write');
+  const used = s?.items.usage?.input;
+  return html`
     <header class="bar">
-      <h1><${Name} text=${title} max=${80} /></h1>
+      <span class="crumb"><a href=${href('chat')}>${t('Sessions')}</a> /</span>
+      <h1 class="cut"><${Name} text=${title} max=${80} /></h1>
       <div class="actions">
-        <span class="badge ${mine.length || s?.running ? 'busy' : ''}" role="status">${state}</span>
-        ${s?.running &&
-        !parent &&
-        may('sessions:write') &&
-        html`<${Do} kind="small" run=${() => api('POST', `/v1/sessions/${seg(id)}/cancel`)}>
-          Stop
-        <//>`}
+        <span class=${'state ' + tone} role="status">
+          <span class=${'dot ' + tone}></span>${state}
+        </span>
         ${parent &&
-        html`<a href=${href('chat', parent)}>works for <${Name} text=${parent} max=${40} /></a>`}
+        html`<a href=${href('chat', parent)}>
+          ${rich('works for {session}', { session: html`<${Name} text=${parent} max=${40} />` })}
+        </a>`}
+        ${write &&
+        html`<span class="nophone">
+          <${Do} kind="quiet" run=${() => fork(id)}><${Icon} of="fork" />${t('Fork')}<//>
+        </span>`}
+        ${write &&
+        s?.running &&
+        html`<${Do} run=${stop}>
+          <${Icon} of="stop" />
+          ${t('Stop')} <kbd aria-hidden="true">Esc</kbd>
+        <//>`}
         ${!parent &&
         html`<button
           type="button"
-          class="small"
-          aria-expanded=${details}
-          onClick=${() => setDetails(!details)}>
-          Details
+          class="quiet toside"
+          aria-expanded=${rail}
+          onClick=${() => setRail(!rail)}>
+          ${t('Details')}
         </button>`}
       </div>
     </header>
-    ${details && html`<${Details} id=${id} info=${info} />`}
-    <${Problem} error=${s?.problem || info.error} />
-    <${Virtual}
-      label="Conversation"
-      items=${items}
-      sent=${box.at(-1)?.id}
-      onTop=${s?.ready ? () => void s.older() : undefined}
-      row=${(/** @type {Shown} */ i) =>
-        html`<${Row}
-          item=${i}
-          id=${id}
-          version=${i.kind === 'tool'
-            ? `${i.result ? 1 : 0}${i.progress?.progress ?? ''}`
-            : ''} />`}
-      empty=${html`<p class="empty">
-        ${s?.ready
-          ? 'There are no messages yet.'
-          : link.state === 'open'
-            ? 'Loading …'
-            : 'Connecting …'}
-      </p>`} />
-    ${grouped(mine).map(
-      ([key, g]) =>
-        html`<${Question}
-          key=${key}
-          asks=${g}
-          session=${g[0].session_id !== id}
-          among=${around(mine)} />`,
-    )}
-    ${s &&
-    s.queue.length > 0 &&
-    html`<section class="queue" aria-label="Queue">
-      <h2>Queued until the turn ends</h2>
-      <ol>
-        ${s.queue.map(
-          (q) =>
-            html`<li key=${q.id}>
-              <${Name} text=${q.text} max=${120} /> <${Do}
-                kind="small"
-                label="Remove from the queue"
-                run=${() =>
-                  api('PUT', `/v1/sessions/${seg(id)}/queue`, {
-                    message_ids: s.queue.map((x) => x.id).filter((x) => x !== q.id),
-                  })}>
-                ✕
-              <//>
-            </li>`,
-        )}
-      </ol>
-    </section>`}
-    ${!parent &&
-    may('sessions:write') &&
-    html`<${Composer}
-      id=${id}
-      running=${Boolean(s?.running)}
-      retry=${['failed', 'canceled'].includes(info.data?.status ?? '') && info.data?.last_turn_id}
-      closed=${info.data?.status === 'completed'}
-      draw=${() => draw(0)} />`}
-  </div>`;
-}
-
-/** @param {{id: string, info: import('./state.js').Loaded<V1<'State'>>}} p */
-export function Details({ id, info }) {
-  const d = info.data;
-  return html`<section class="details" aria-label="Details">
-    <dl>
-      <dt>Id</dt>
-      <dd><code>${plain(id)}</code></dd>
-      <dt>Folder</dt>
-      <dd><code>${plain(d?.workspace_path)}</code></dd>
-      <dt>Strategy</dt>
-      <dd>${plain(d?.strategy || 'default')}</dd>
-      <dt>Started</dt>
-      <dd><${Time} at=${d?.created_at} /></dd>
-      ${d?.parent_id &&
-      html`<dt>From</dt><dd><a href=${href('chat', d.parent_id)}>${plain(d.parent_id)}</a></dd>`}
-      ${d?.usage && html`<dt>Used</dt><dd>${d.usage.input} tokens in, ${d.usage.output} out</dd>`}
-    </dl>
-    ${may('sessions:write') &&
-    html`<div class="buttons">
-      <${Do}
-        kind="small"
-        run=${async () => {
-          const f = await api('POST', `/v1/sessions/${seg(id)}/fork`);
-          go('chat', f.id);
-        }}>
-        Fork
-      <//>
-      <${Confirm}
-        kind="small"
-        yes="Start over"
-        ask="The session starts over with an empty conversation. The old one moves to the archive."
-        run=${() => api('POST', `/v1/sessions/${seg(id)}/reset`)}>
-        Start over
-      <//>
-      <${Confirm}
-        kind="small"
-        yes="Close"
-        ask="The session accepts no more messages. You can still fork it."
-        run=${() => api('POST', `/v1/sessions/${seg(id)}/close`)}>
-        Close
-      <//>
-      <${Do} kind="small" run=${() => download(`/v1/sessions/${seg(id)}/export`, `${id}.jsonl`)}>
-        Export
-      <//>
-    </div>`}
-  </section>`;
+    <div class=${parent ? 'talk' : 'talk with'}>
+      <div class="mid">
+        <${Problem} error=${s?.problem || info.error} />
+        <${Virtual}
+          label=${t('Conversation')}
+          items=${items}
+          sent=${outbox.get(id)?.at(-1)?.id}
+          onTop=${s?.ready ? () => void s.older() : undefined}
+          row=${(/** @type {Shown} */ i) =>
+            html`<${Row} item=${i} id=${id} waits=${waits.has(i.call?.id ?? '')} />`}
+          empty=${html`<p class="empty">
+            ${s?.ready
+              ? t('There are no messages yet.')
+              : link.state === 'open'
+                ? t('Loading …')
+                : t('Connecting …')}
+          </p>`} />
+        <div class="dock">
+          ${mine.length > 0 &&
+          html`<div class="asks">
+            ${grouped(mine).map(
+              ([key, g]) =>
+                html`<${Question}
+                  key=${key}
+                  asks=${g}
+                  only=${mine.length === g.length}
+                  where=${g[0].session_id !== id &&
+                  html`<a href=${href('chat', g[0].session_id)}>
+                    <${Name} text=${g[0].session_id} max=${60} />
+                  </a>`}
+                  among=${around(mine)} />`,
+            )}
+          </div>`}
+          ${s && s.queue.length > 0 && html`<${Queue} id=${id} s=${s} draw=${() => draw(0)} />`}
+          ${write &&
+          html`<${Composer}
+            id=${id}
+            title=${title}
+            running=${Boolean(s?.running)}
+            retry=${['failed', 'canceled'].includes(info.data?.status ?? '') &&
+            info.data?.last_turn_id}
+            closed=${info.data?.status === 'completed'}
+            note=${used
+              ? html`<span
+                  class="faint small nw"
+                  title=${t('Tokens in the last request to the model')}>
+                  ${t('{n} tokens', { n: tokens(used) })}
+                </span>`
+              : null}
+            stop=${stop}
+            draw=${() => draw(0)} />`}
+        </div>
+      </div>
+      ${!parent && html`<${Rail} id=${id} info=${info} open=${rail} session=${s} />`}
+    </div>
+  `;
 }

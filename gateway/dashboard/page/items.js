@@ -1,5 +1,6 @@
 // Turns a session's events into the items of the view.
 // @ts-check
+import { t } from './words.js';
 
 /**
  * @typedef {object} Item an entry in the view for one or more events
@@ -9,9 +10,16 @@
  * @property {string} [ts]
  * @property {Attachment[]} [attachments]
  * @property {string} [tone] of a note
+ * @property {boolean} [stopped] a text that was being written when its turn ended
  * @property {{id: string, name?: string, args: unknown}} [call] of a tool
  * @property {{ok?: boolean, error?: string, envelope?: Envelope, kind?: string,
  * detail?: unknown}} [result]
+ * @property {string} [began] when a tool began
+ * @property {string} [ended]
+ * @property {{response: string, feedback: string}} [answer] of a person, to a tool
+ * @property {boolean} [cut] its turn ended before it did
+ * @property {boolean} [after] a tool follows another one
+ * @property {boolean} [more] another tool follows
  * @property {{progress?: number, total?: number, message?: string}} [progress]
  */
 
@@ -34,11 +42,17 @@ export const SHOWN = new Set([
   'session.compaction.completed',
 ]);
 
-/** The texts of answers other than a single approval. */
-const ANSWERS = new Map([
-  ['reject', 'Rejected'],
-  ['approve_for_session', 'Approved for this session'],
-]);
+/** A text that was being written when its turn ended: the page keeps it as an event. */
+export const KEPT = 'kept';
+SHOWN.add(KEPT);
+
+/** An answer in words. @param {string | undefined} response */
+export const answered = (response) =>
+  response === 'reject'
+    ? t('Rejected')
+    : response === 'approve_for_session'
+      ? t('Approved for this session')
+      : t('Approved');
 
 /** Turns events into items. */
 export class Items {
@@ -50,6 +64,10 @@ export class Items {
     /** @type {Set<string>} */
     this.clients = new Set(); // ids of messages that have arrived
     this.answer = ''; // the model's last text in this turn
+    /** @type {Set<Item>} */
+    this.open = new Set(); // tools without a result
+    /** @type {V1<'Usage'> | null} */
+    this.usage = null; // of the last request to the model
   }
 
   /** Returns the part of a streamed text that no item contains yet. The event with the whole text
@@ -62,8 +80,16 @@ export class Items {
 
   /** @param {Item} i */
   add(i) {
+    const last = this.list.at(-1);
+    if (i.kind === 'tool' && last?.kind === 'tool') last.more = i.after = true;
     this.list.push(i);
     return i;
+  }
+
+  /** The turn has ended, and with it what still ran. */
+  cut() {
+    for (const i of this.open) i.cut = true;
+    this.open.clear();
   }
 
   /** @param {string | undefined} id @param {string} key @returns {Item} */
@@ -72,7 +98,18 @@ export class Items {
     if (!i) {
       i = this.add({ key: 't' + key, kind: 'tool', call: { id, name: '', args: undefined } });
       this.tools.set(id, i);
+      this.open.add(i);
     }
+    return i;
+  }
+
+  /** A tool that has a result. @param {string | undefined} id @param {string} key
+   * @param {string | undefined} ts */
+  ended(id, key, ts) {
+    const i = this.tool(id, key);
+    this.open.delete(i);
+    i.ended = ts;
+    i.cut = false;
     return i;
   }
 
@@ -89,7 +126,11 @@ export class Items {
         if (e.client_id) this.clients.add(e.client_id);
         this.add({ key, kind: 'user', text: d.text, attachments: d.attachments ?? [], ts });
         break;
+      case KEPT:
+        this.add({ key, kind: 'assistant', text: d.text, ts, stopped: true });
+        break;
       case 'llm.call.response':
+        if (d.usage) this.usage = d.usage;
         if (d.text) {
           this.add({ key, kind: 'assistant', text: d.text, ts });
           this.answer = d.text;
@@ -105,43 +146,66 @@ export class Items {
         const i = this.tool(d.id, key);
         i.call = { id: d.id ?? '', name: d.name, args: d.args };
         i.ts ??= ts;
+        if (e.type === 'tool.call.start') i.began = ts;
         break;
       }
       case 'tool.call.result':
-        this.tool(d.id, key).result = { ok: d.ok, error: d.error, envelope: d.envelope };
+        this.ended(d.id, key, ts).result = { ok: d.ok, error: d.error, envelope: d.envelope };
         break;
       case 'tool.error':
-        this.tool(d.id, key).result = { ok: false, error: d.brief, kind: d.kind, detail: d.detail };
+        this.ended(d.id, key, ts).result = {
+          ok: false,
+          error: d.brief,
+          kind: d.kind,
+          detail: d.detail,
+        };
         break;
       case 'tool.progress': {
         const i = this.tools.get(d.id ?? '');
         if (i) i.progress = d;
         break;
       }
+      case 'turn.completed':
+        this.cut();
+        break;
       case 'turn.failed':
-        this.add({ key, kind: 'note', tone: 'bad', text: `The turn failed: ${d.error}`, ts });
+        this.cut();
+        this.add({
+          key,
+          kind: 'note',
+          tone: 'bad',
+          text: t('The turn failed: {error}', { error: d.error ?? '' }),
+          ts,
+        });
         break;
       case 'turn.cancelled':
+        this.cut();
         this.add({
           key,
           kind: 'note',
           tone: 'busy',
-          text: `The turn was cancelled${d.reason ? ': ' + d.reason : ''}.`,
+          text: d.reason
+            ? t('The turn was cancelled: {reason}', { reason: d.reason })
+            : t('The turn was cancelled.'),
           ts,
         });
         break;
-      case 'approval.response':
-        this.add({
-          key,
-          kind: 'note',
-          tone: d.response === 'reject' ? 'bad' : 'good',
-          text:
-            (ANSWERS.get(d.response ?? '') ?? 'Approved') +
-            (d.tool_name ? ' ' + d.tool_name : '') +
-            (d.feedback ? ': ' + d.feedback : ''),
-          ts,
-        });
+      case 'approval.response': {
+        // Only a call that is open can have been asked about.
+        const [only] = this.open.size === 1 ? this.open : [];
+        if (only) only.answer = { response: d.response ?? '', feedback: d.feedback ?? '' };
+        else {
+          const said = answered(d.response);
+          this.add({
+            key,
+            kind: 'note',
+            tone: d.response === 'reject' ? 'bad' : 'good',
+            text: d.feedback ? `${said}: ${d.feedback}` : said,
+            ts,
+          });
+        }
         break;
+      }
       case 'approval.cancelled':
         this.add({
           key,
@@ -149,8 +213,8 @@ export class Items {
           tone: 'busy',
           text:
             d.reason === 'timeout'
-              ? 'Nobody answered in time, so the call was rejected.'
-              : 'The question was withdrawn, because the turn was canceled or yaya stopped.',
+              ? t('Nobody answered in time, so the call was rejected.')
+              : t('The question was withdrawn, because the turn was cancelled or yaya stopped.'),
           ts,
         });
         break;
@@ -159,7 +223,13 @@ export class Items {
           key,
           kind: 'note',
           tone: d.exit_code === 0 ? 'good' : 'bad',
-          text: `Check “${d.command}”: ${d.exit_code === 0 ? 'passed' : `failed (${d.exit_code})`}`,
+          text:
+            d.exit_code === 0
+              ? t('Check “{command}”: passed', { command: d.command ?? '' })
+              : t('Check “{command}”: failed ({code})', {
+                  command: d.command ?? '',
+                  code: d.exit_code ?? '?',
+                }),
           ts,
         });
         break;
@@ -170,8 +240,8 @@ export class Items {
           tone: '',
           text:
             d.how === 'shortened'
-              ? 'Long results of tools were shortened for the model.'
-              : 'The earlier conversation was summarized for the model.',
+              ? t('Long results of tools were shortened for the model.')
+              : t('The earlier conversation was summarized for the model.'),
           ts,
         });
         break;

@@ -4,9 +4,12 @@
 // @ts-check
 import { useMemo } from './vendor/hooks.js';
 import { Lexer } from './vendor/marked.js';
+import { marked as coloured } from './code.js';
+import { Diff, isPatch } from './diff.js';
 import { prose } from './text.js';
 import { style } from './style.js';
 import { html, Pre } from './ui.js';
+import { t } from './words.js';
 
 style('talk');
 
@@ -35,63 +38,73 @@ const text = (s) =>
 /** @typedef {import('./vendor/marked.js').Token} Token */
 /** @typedef {import('./vendor/marked.js').Tokens.Generic} Any a token of any kind */
 
-/** @param {Any} t @param {Children} inner */
-function link(t, inner) {
-  const to = safe(t.href);
-  if (!to) return html`${inner} (${text(t.href)})`;
+/** @param {Any} k @param {Children} inner */
+function link(k, inner) {
+  const to = safe(k.href);
+  if (!to) return html`${inner} (${text(k.href)})`;
   return html`<a href=${to} target="_blank" rel="noopener noreferrer" title=${to}>${inner}</a>`;
 }
 
 /** @param {Token[] | undefined} tokens @param {number} depth @returns {Children} */
 function many(tokens, depth) {
-  return (tokens ?? []).map((t) => one(t, depth));
+  return (tokens ?? []).map((k) => one(k, depth));
 }
 
-/** @param {Any} t @param {number} depth @returns {Children} */
-function one(t, depth) {
-  if (depth > DEEP) return prose(t.raw);
-  const inner = () => (t.tokens ? many(t.tokens, depth + 1) : text(t.text));
-  switch (t.type) {
+/** A block of code. @param {string} source @param {string} language */
+function code(source, language) {
+  if (language === 'diff' || language === 'patch')
+    return isPatch(source)
+      ? html`<${Diff} all text=${source} />`
+      : html`<${Pre} diff text=${source} />`;
+  if (source.length > LONG / 4) return html`<${Pre} text=${source} />`;
+  return html`<pre tabindex="0">${coloured(source, language)}</pre>`;
+}
+
+/** @param {Any} k @param {number} depth @returns {Children} */
+function one(k, depth) {
+  if (depth > DEEP) return prose(k.raw);
+  const inner = () => (k.tokens ? many(k.tokens, depth + 1) : text(k.text));
+  switch (k.type) {
     case 'space':
     case 'def':
       return null;
     case 'paragraph':
       return html`<p>${inner()}</p>`;
     case 'heading':
-      return html`<p class=${'h h' + t.depth} role="heading" aria-level=${Math.min(t.depth + 1, 6)}>
+      return html`<p class=${'h h' + k.depth} role="heading" aria-level=${Math.min(k.depth + 1, 6)}>
         ${inner()}
       </p>`;
     case 'code':
-      return html`<${Pre} text=${prose(t.text)} diff=${t.lang === 'diff' || t.lang === 'patch'} />`;
+      return code(prose(k.text), String(k.lang ?? '').split(/\s/)[0]);
     case 'blockquote':
       return html`<blockquote>${inner()}</blockquote>`;
     case 'list': {
-      const items = t.items.map(
+      const items = k.items.map(
         (/** @type {Any} */ i) =>
           html`<li>
             ${i.task &&
-            html`<span aria-label=${i.checked ? 'done' : 'not done'}>
+            html`<span aria-label=${i.checked ? t('done') : t('not done')}>
               ${i.checked ? '☑ ' : '☐ '}
             </span>`}
             ${many(i.tokens, depth + 1)}
           </li>`,
       );
-      return t.ordered
-        ? html`<ol start=${Number(t.start) || 1}>${items}</ol>`
+      return k.ordered
+        ? html`<ol start=${Number(k.start) || 1}>${items}</ol>`
         : html`<ul>${items}</ul>`;
     }
     case 'table':
-      return html`<div class="scroll" tabindex="0" role="region" aria-label="Table">
+      return html`<div class="scroll" tabindex="0" role="region" aria-label=${t('Table')}>
         <table>
           <thead>
             <tr>
-              ${t.header.map(
+              ${k.header.map(
                 (/** @type {Any} */ c) => html`<th scope="col">${many(c.tokens, depth + 1)}</th>`,
               )}
             </tr>
           </thead>
           <tbody>
-            ${t.rows.map(
+            ${k.rows.map(
               (/** @type {Any[]} */ r) =>
                 html`<tr>${r.map((c) => html`<td>${many(c.tokens, depth + 1)}</td>`)}</tr>`,
             )}
@@ -109,16 +122,16 @@ function one(t, depth) {
     case 'del':
       return html`<del>${inner()}</del>`;
     case 'codespan':
-      return html`<code>${text(t.text)}</code>`;
+      return html`<code>${text(k.text)}</code>`;
     case 'link':
-      return link(t, inner());
+      return link(k, inner());
     case 'image':
-      return link(t, html`🖼 ${text(t.text) || 'picture'}`);
+      return link(k, html`🖼 ${text(k.text) || t('picture')}`);
     case 'text':
     case 'escape':
-      return t.tokens ? many(t.tokens, depth + 1) : text(t.text);
+      return k.tokens ? many(k.tokens, depth + 1) : text(k.text);
     default:
-      return prose(t.raw); // HTML, and whatever there may be some day
+      return prose(k.raw); // HTML, and whatever there may be some day
   }
 }
 

@@ -4,6 +4,7 @@ import { useState } from './vendor/hooks.js';
 import { api } from './api.js';
 import { go, may, useLoaded } from './state.js';
 import { Field, html, Problem, typed, View } from './ui.js';
+import { t } from './words.js';
 
 export function New() {
   const setup = useLoaded(may('config:read') ? '/api/setup' : null, []);
@@ -27,7 +28,7 @@ export function New() {
     });
     go('chat', s.session_id);
   };
-  return html`<${View} title="New session">
+  return html`<${View} title=${t('New session')}>
     <form
       class="narrow"
       onSubmit=${(/** @type {Event} */ e) => {
@@ -35,23 +36,26 @@ export function New() {
         begin().catch(setError);
       }}>
       <${Field}
-        label="Folder"
-        hint="A folder on the machine that yaya runs on. The agent's tools cannot reach anything outside it.">
+        label=${t('Folder')}
+        hint=${t(
+          "A folder on the machine that yaya runs on. The agent's tools cannot reach anything outside it.",
+        )}>
         ${(/** @type {string} */ i) =>
           html`<input
             id=${i}
+            class="mono"
             value=${folder}
             placeholder=${setup.data?.workspace ?? ''}
             spellcheck="false"
             onInput=${typed(setFolder)} />`}
       <//>
-      <${Field} label="Title" hint="If empty, the first message is the title.">
+      <${Field} label=${t('Title')} hint=${t('If empty, the first message is the title.')}>
         ${(/** @type {string} */ i) =>
           html`<input id=${i} value=${title} onInput=${typed(setTitle)} />`}
       <//>
       <details>
-        <summary>Instructions</summary>
-        <${Field} label="System prompt for the model">
+        <summary>${t('Instructions')}</summary>
+        <${Field} label=${t('System prompt for the model')}>
           ${(/** @type {string} */ i) =>
             html`<textarea
               id=${i}
@@ -61,7 +65,7 @@ export function New() {
         <//>
       </details>
       <${Problem} error=${error} />
-      <div class="buttons"><button class="primary" type="submit">Start</button></div>
+      <div class="buttons"><button class="primary" type="submit">${t('Start')}</button></div>
     </form>
   <//>`;
 }

@@ -2,7 +2,7 @@
 // topic agent:{id}. Every event on the tape has a seq; the last one is the page's position,
 // where it resumes after a reconnect.
 // @ts-check
-import { Items, SHOWN } from './items.js';
+import { Items, KEPT, SHOWN } from './items.js';
 import { page } from './state.js';
 import { words } from './text.js';
 
@@ -144,6 +144,7 @@ export class Session {
         if (name === 'turn.started') this.running = true;
         if (name === 'turn.completed' || name === 'turn.failed' || name === 'turn.cancelled')
           this.running = false;
+        if (name === 'turn.cancelled' || name === 'turn.failed') this.keep(p);
         if (
           name === 'llm.call.response' ||
           name === 'assistant.message.done' ||
@@ -155,5 +156,17 @@ export class Session {
       }
     }
     this.changed();
+  }
+
+  /** Keeps the text that was being written when the turn ended: the tape does not have it.
+   * @param {Told} end */
+  keep(end) {
+    const text = this.items.unsaid(this.text);
+    if (!text.trim() || !end.cursor) return;
+    const cursor = { ...end.cursor, seq: end.cursor.seq - 0.5 }; // before the end
+    /** @type {Told} */
+    const kept = { type: KEPT, ts: end.ts, cursor, data: { text } };
+    this.events.push(kept);
+    this.items.take(kept);
   }
 }

@@ -133,10 +133,11 @@ export function Problem({ error }) {
   return error ? html`<p class="problem" role="alert">${words(error)}</p>` : null;
 }
 
-/** A view: its bar with the title and the actions, its tabs, its content.
+/** A view: its bar with the title and the actions, its tabs, its content; bare leaves the room
+ * for the content to it.
  * @param {{title: string, crumb?: Children, actions?: Children, subs?: Children,
- * children?: Children, lead?: Children}} p */
-export function View({ title, crumb, actions, subs, children, lead }) {
+ * children?: Children, lead?: Children, bare?: boolean}} p */
+export function View({ title, crumb, actions, subs, children, lead, bare }) {
   useEffect(() => page.title.set(title), [title]);
   const [at = ''] = route.use();
   const tabs = subs ? [] : tabsOf(at);
@@ -165,9 +166,11 @@ export function View({ title, crumb, actions, subs, children, lead }) {
       )}
     </nav>`}
     ${subs}
-    <div class="view">
-      <div class="measure">${lead && html`<p class="lead">${lead}</p>`}${children}</div>
-    </div>
+    ${bare
+      ? children
+      : html`<div class="view">
+          <div class="measure">${lead && html`<p class="lead">${lead}</p>`}${children}</div>
+        </div>`}
   `;
 }
 

@@ -96,6 +96,7 @@ declare global {
       response: string;
       tool_name: string;
       feedback: string;
+      usage: V1<'Usage'>;
       command: string;
       exit_code: number;
       how: string;
@@ -131,6 +132,12 @@ declare global {
     weaker?: string[];
     outside?: boolean;
     reason?: string;
+    hosts?: string[];
+    write?: string[];
+    commands?: string[];
+    source?: string;
+    changed_unreviewed?: { path: string }[];
+    changed_unknown?: string;
   }
 
   /** A JSON Schema, as far as the page makes forms of one. */

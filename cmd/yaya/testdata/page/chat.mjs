@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { assert, env, firstSeen, go, heading, idle, newSession, open, run, say } from './lib.mjs';
+import { assert, env, firstSeen, go, heading, idle, newSession, open, reject, run, say } from './lib.mjs';
 
 await run(async () => {
   const page = await open();
@@ -25,9 +25,9 @@ await run(async () => {
   const first = await firstSeen(page, 'Approve');
   await say(page, 'patch it');
   await question.waitFor();
-  assert.match(await question.innerText(), /May apply_patch run\?/);
-  assert.match(await question.innerText(), /\+ONE/);
-  const approve = question.getByRole('button', { name: 'Approve', exact: true });
+  assert.match(await question.innerText(), /Change these files\?/);
+  assert.match(await question.innerText(), /\+\s*ONE/);
+  const approve = question.getByRole('button', { name: 'Approve once' });
   assert.ok((await first()).disabled, 'it is armed at once (UI-07)');
   assert.equal(await page.evaluate(() => document.activeElement?.tagName), 'TEXTAREA', 'the focus is where it was (UI-07)');
   await page.keyboard.press('Enter');
@@ -39,7 +39,8 @@ await run(async () => {
   const tool = page.locator('details.tool', { hasText: 'apply_patch' });
   await tool.locator('summary').click();
   await tool.getByRole('button', { name: 'Show' }).first().click();
-  await tool.locator('pre.diff .ins', { hasText: '+ONE' }).first().waitFor();
+  await tool.locator('.diff .a', { hasText: 'ONE' }).nth(1).waitFor(); // the call's, and the artifact's
+  await page.getByRole('complementary', { name: 'About this session' }).getByText('a.txt').waitFor();
   await idle(page);
 
   // Who has scrolled up and says something is at the end again.
@@ -57,10 +58,11 @@ await run(async () => {
   // No, and why: the model is told, and the turn goes on.
   await say(page, 'reject that');
   await question.waitFor();
-  await question.getByLabel('Reason, if you reject').fill('not on a Sunday');
-  await question.getByRole('button', { name: 'Reject' }).click();
-  await page.locator('p.note', { hasText: 'Rejected: not on a Sunday' }).waitFor();
-  await page.locator('details.tool', { hasText: 'echo no' }).or(page.locator('details.tool', { hasText: 'not on a Sunday' })).first().waitFor();
+  await reject(question, 'not on a Sunday');
+  const denied = page.locator('details.tool', { hasText: 'echo no' });
+  await denied.getByText('denied').waitFor();
+  await denied.locator('summary').click();
+  await denied.getByText('Rejected: not on a Sunday').waitFor();
   await idle(page);
 
   // Yes for the session: the same call is not asked about again. It is answered in the
@@ -69,7 +71,7 @@ await run(async () => {
   await inbox.goto(env.base + '/#/approvals');
   await heading(inbox, 'Approvals');
   await say(page, 'session please');
-  await inbox.getByRole('region', { name: /^yaya asks: may shell run/ }).getByRole('button', { name: 'Approve for this session' }).click();
+  await inbox.getByRole('region', { name: 'yaya asks: Run this command?' }).getByRole('button', { name: 'Approve in this session' }).click();
   await inbox.getByText('No calls wait for approval.').waitFor();
   await page.getByText('twice').last().waitFor();
   assert.equal(await page.locator('details.tool', { hasText: 'shell' }).count(), 3);
@@ -78,9 +80,9 @@ await run(async () => {
 
   // The same question twice is one, with one answer for both (Y-143).
   await say(page, '/tool shell {"command":"echo twin"}\n/tool shell {"command":"echo twin"}');
-  await question.getByRole('heading', { name: 'May shell run 2 times?' }).waitFor();
+  await question.getByText('Asked 2 times').waitFor();
   assert.equal(await question.count(), 1);
-  await question.getByRole('button', { name: 'Approve', exact: true }).click();
+  await question.getByRole('button', { name: 'Approve once' }).click();
   await question.waitFor({ state: 'detached' });
   await idle(page);
   await page.getByText('twin').last().waitFor();
@@ -96,6 +98,10 @@ await run(async () => {
   await page.getByRole('article', { name: 'You' }).filter({ hasText: 'steer this' }).waitFor();
   await page.keyboard.press('Escape');
   await page.getByText(/The turn was cancelled/).waitFor();
+  // What had been written stays, and says that it was stopped.
+  const stopped = page.getByRole('article', { name: 'yaya' }).last();
+  await stopped.getByText('Stopped here').waitFor();
+  assert.match(await stopped.innerText(), /word word/);
   await idle(page);
 
   // A file goes along.
@@ -105,9 +111,19 @@ await run(async () => {
   await page.getByRole('article', { name: 'You' }).filter({ hasText: 'with a file' }).getByRole('button', { name: /note.txt/ }).waitFor();
   await idle(page);
 
+  // What is written and not sent is there again, also after a reload.
+  await page.getByRole('textbox', { name: 'Message' }).fill('half a thought');
+  await go(page, 'chat');
+  await heading(page, 'Sessions');
+  await go(page, 'chat', id);
+  assert.equal(await page.getByRole('textbox', { name: 'Message' }).inputValue(), 'half a thought');
+  await page.reload();
+  assert.equal(await page.getByRole('textbox', { name: 'Message' }).inputValue(), 'half a thought');
+  await page.getByRole('textbox', { name: 'Message' }).fill('');
+
   // A sub-agent can be watched where it works.
   await say(page, '/tool agent {"goal":"say hi to the page"}');
-  await question.getByRole('button', { name: 'Approve', exact: true }).click();
+  await question.getByRole('button', { name: 'Approve once' }).click();
   await question.waitFor({ state: 'detached' });
   await idle(page);
   await go(page, 'agents');
@@ -117,13 +133,15 @@ await run(async () => {
   await page.getByRole('textbox', { name: 'Message' }).waitFor();
 
   // The list has it, by its first message; a fork goes on from where it is.
-  await page.getByRole('button', { name: 'Details' }).click();
   await page.getByRole('button', { name: 'Fork' }).click();
   await page.waitForFunction((was) => !location.hash.endsWith(was) && location.hash.startsWith('#/chat/'), encodeURIComponent(id));
   await page.getByRole('article', { name: 'yaya' }).getByText('echo: say hi to the page').first().waitFor();
   await go(page, 'chat');
   await heading(page, 'Sessions');
   await page.getByRole('row', { name: /write/ }).first().waitFor();
+  await page.getByRole('row', { name: /sub-agent/ }).first().waitFor();
+  await page.getByRole('searchbox', { name: 'Filter the sessions' }).fill('nothing like it');
+  await page.getByText('No sessions match.').waitFor();
   // Another look from the start shows the same conversation.
   await go(page, 'chat', id);
   await page.getByRole('article', { name: 'yaya' }).getByText('echo: say hi to the page').first().waitFor();

@@ -1,5 +1,5 @@
 // Home: what needs somebody comes first, and the traffic of the last hour follows the calls.
-import { act, assert, checked, env, go, heading, newSession, open, run, say, shot } from './lib.mjs';
+import { act, assert, checked, env, go, heading, newSession, open, reject, run, say, shot } from './lib.mjs';
 
 const call = async (tool) => {
   const r = await fetch(`${env.base}/api/tools/${tool}/call`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: '{"arguments":{}}' });
@@ -50,7 +50,7 @@ await run(async () => {
   await shot(page, 'home-needs-desktop-light');
   await row('shell').getByRole('link', { name: /^Review/ }).click();
   await heading(page, 'Approvals');
-  await page.getByRole('button', { name: 'Reject' }).click();
+  await reject(page.getByRole('region', { name: /^yaya asks/ }));
   await page.getByText('No calls wait for approval.').waitFor();
 
   // When nothing needs anybody, the box is gone.

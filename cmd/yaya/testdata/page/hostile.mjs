@@ -1,6 +1,6 @@
 // Everything that others write is hostile (UI-01, HT-27): no script of theirs runs,
 // nothing of theirs is loaded, nothing of theirs looks like yaya.
-import { act, assert, env, go, heading, idle, newSession, open, run, say } from './lib.mjs';
+import { act, assert, env, go, heading, idle, newSession, open, reject, run, say } from './lib.mjs';
 
 const allow = /Refused to|Content Security Policy|TrustedScript|TrustedHTML|This document requires|ERR_BLOCKED_BY_RESPONSE|ERR_BLOCKED_BY_CSP|violates the following|status of 404|status of 400|status of 413|chromewebdata|Framing '/;
 
@@ -101,7 +101,7 @@ await run(async () => {
   await page.evaluate(() => {
     window.__clicked = 0; // by a pointer that was there before the question
     new MutationObserver((_, seen) => {
-      const buttons = [...document.querySelectorAll('section[aria-label^="yaya asks"] .buttons button')];
+      const buttons = [...document.querySelectorAll('section[aria-label^="yaya asks"] footer button')];
       if (buttons.length === 0) return;
       seen.disconnect();
       for (const b of buttons) b.click();
@@ -117,7 +117,7 @@ await run(async () => {
   assert.equal(await question.count(), 1, 'it was answered by accident');
   assert.match(await question.innerText(), /\\u\{202e\}/, 'what would run is shown with what it hides');
   await clean(page, 'a question');
-  await question.getByRole('button', { name: 'Reject' }).click();
+  await reject(question);
   await question.waitFor({ state: 'detached' });
 
   // UI-08: a message of a megabyte, and the page still answers.

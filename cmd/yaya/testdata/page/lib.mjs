@@ -78,7 +78,14 @@ export const say = async (page, text, key = 'Enter') => {
   await box.press(key);
 };
 
-export const idle = (page) => page.getByRole('status').filter({ hasText: 'is idle' }).waitFor();
+export const idle = (page) => page.getByRole('status').filter({ hasText: /^\s*Idle/ }).waitFor();
+
+// reject answers a question with no, and why.
+export const reject = async (question, why = '') => {
+  await question.getByRole('button', { name: /^(Reject|Refuse|Do not trust) …/ }).click();
+  await question.getByLabel('Reason').fill(why);
+  await question.getByRole('button', { name: 'Reject', exact: true }).click();
+};
 
 // run runs a scenario and fails if it did, or if any page did what it may not.
 export const run = async (f) => {
@@ -102,7 +109,7 @@ export const run = async (f) => {
 // for; first asks for it then.
 export const firstSeen = async (page, name) => {
   await page.evaluate((name) => {
-    const button = () => [...document.querySelectorAll('button')].find((b) => b.textContent.trim() === name);
+    const button = () => [...document.querySelectorAll('button')].find((b) => b.textContent.trim().startsWith(name));
     window.seen = undefined;
     new MutationObserver((_, o) => {
       const b = button();

@@ -1,7 +1,7 @@
 // What sandboxes enforce: the view follows the settings, a sandbox that is off is seen
 // from the first page on, and questions and servers say what runs in which.
 import { readFileSync } from 'node:fs';
-import { act, assert, axe, go, heading, idle, newSession, open, run, say, shot } from './lib.mjs';
+import { act, assert, axe, go, heading, idle, newSession, open, reject, run, say, shot } from './lib.mjs';
 
 const at = (page, name) => page.getByRole('region', { name });
 const checked = async (page, what) => {
@@ -70,13 +70,13 @@ await run(async () => {
   await newSession(page);
   const question = page.getByRole('region', { name: /^yaya asks/ });
   for (const [text, name, said] of [
-    ['inside', 'yaya asks: may shell run?', `Runs in the sandbox: profile command (${now.backend})`],
-    ['outside', 'yaya asks: may shell run outside the sandbox?', "The agent's reason: it needs your key"],
+    ['inside', 'yaya asks: Run this command?', `In the sandbox: profile command (${now.backend})`],
+    ['outside', 'yaya asks: Run this command outside the sandbox?', "The agent's reason: it needs your key"],
   ]) {
     if (now.backend === 'off' && text === 'inside') continue;
     await say(page, text);
     await at(page, name).getByText(said).waitFor();
-    await question.getByRole('button', { name: 'Reject' }).click();
+    await reject(question);
     await question.waitFor({ state: 'detached' });
     await idle(page);
   }
@@ -89,18 +89,21 @@ await run(async () => {
     await fake.route('**/api/mcp/servers', (r) => r.fulfill({ json: SERVERS }));
     await go(fake, 'approvals');
     const asks = fake.getByRole('region', { name: /^yaya asks/ });
-    await asks.nth(ASKS.length - 1).waitFor();
-    const texts = await asks.allInnerTexts();
-    assert.match(texts[0], /Runs in the sandbox: profile command \(landlock\) \(not fully enforced: 1\)[^]*the network is off/);
-    assert.doesNotMatch(texts[0], /Outside the sandbox/);
-    assert.match(texts[1], /Outside the sandbox, with all rights of your user\.[^]*The agent's reason: it needs your key/);
-    assert.match(texts[2], /Outside the sandbox, with all rights of your user\. Sandbox: off, as the setting/);
+    const texts = [];
+    for (const a of ASKS) {
+      await go(fake, 'approvals', a.id);
+      await fake.locator(`.it[href$="/${a.id}"][aria-current]`).waitFor({ state: 'attached' });
+      texts.push(await asks.innerText());
+    }
+    assert.match(texts[0], /In the sandbox: profile command \(landlock\)[^]*Not enforced: the network is off/);
+    assert.doesNotMatch(texts[0], /outside the sandbox/);
+    assert.match(texts[1], /The agent's reason: it needs your key[^]*outside the sandbox, with all rights of your user/);
+    assert.match(texts[2], /outside the sandbox, with all rights of your user[^]*Sandbox: off, as the setting/);
     assert.match(texts[3], /May the command reach api\.example\.com:443\?[^]*curl https:\/\/api\.example\.com/);
-    assert.match(texts[3], /Refuse[^]*Allow for this session[^]*Allow/);
-    assert.doesNotMatch(texts[4], /Runs in the sandbox/, 'a tool of a server speaks for yaya');
-    assert.equal(await fake.locator('.ask p.problem').count(), 2);
-    await at(fake, 'yaya asks: may shell run outside the sandbox?').waitFor();
-    await at(fake, /may the command reach api\.example\.com:443\?/).waitFor();
+    assert.match(texts[3], /Allow[^]*Allow in this session[^]*Refuse/);
+    assert.doesNotMatch(texts[4], /In the sandbox/, 'a tool of a server speaks for yaya');
+    await go(fake, 'approvals', 'a1');
+    await at(fake, 'yaya asks: Run this command outside the sandbox?').waitFor();
     await shot(fake, `sandbox-asks-${name}`);
     await checked(fake, `questions, ${name}`);
 

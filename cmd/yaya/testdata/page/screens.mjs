@@ -65,12 +65,14 @@ await run(async () => {
   await page.keyboard.press('Enter');
   assert.equal(await page.evaluate(() => document.activeElement.id), 'main');
   await go(page, 'approvals');
-  await page.locator('button:enabled', { hasText: 'Reject' }).waitFor();
+  await page.locator('button:enabled', { hasText: 'Reject …' }).waitFor();
   const reached = [];
-  for (let i = 0; i < 60 && !reached.includes('Reject'); i++) {
+  for (let i = 0; i < 60 && !reached.at(-1)?.startsWith('Reject …'); i++) {
     await page.keyboard.press('Tab');
     reached.push(await page.evaluate(() => document.activeElement.textContent.trim()));
   }
+  await page.keyboard.press('Enter');
+  await page.keyboard.type('not now');
   await page.keyboard.press('Enter');
   await page.getByText('No calls wait for approval.').waitFor();
 });

@@ -1,5 +1,5 @@
 // The frame: the palette, the bell, the count in the title, the theme and the keys.
-import { assert, checked, env, go, heading, newSession, open, run, say, shot } from './lib.mjs';
+import { assert, checked, env, go, heading, newSession, open, reject, run, say, shot } from './lib.mjs';
 
 await run(async () => {
   // What asks the browser, and what it is told, is noted; the page is hidden when it is told.
@@ -120,7 +120,7 @@ await run(async () => {
   await page.waitForFunction(() => document.title.startsWith('(1) '));
   assert.ok((await page.locator('link[rel=icon]').getAttribute('href')).includes('waits'));
   await page.evaluate(() => Object.defineProperty(document, 'hidden', { value: false, configurable: true }));
-  await page.getByRole('region', { name: /^yaya asks/ }).getByRole('button', { name: 'Reject' }).click();
+  await reject(page.getByRole('region', { name: /^yaya asks/ }));
   await page.waitForFunction(() => !document.title.startsWith('('));
 
   // The session is done: news elsewhere, and not for whoever has it open, nor once they have left.
