@@ -56,8 +56,10 @@ export function Composer({ id, title, running, retry, closed, note, stop, draw }
   useLayoutEffect(() => {
     const i = input.current;
     if (!i) return;
+    const most = window.innerHeight / 3;
     i.style.height = 'auto';
-    i.style.height = `${Math.min(i.scrollHeight, window.innerHeight / 3)}px`;
+    // A very long text is not laid out to be measured.
+    i.style.height = `${text.length > LONGEST ? most : Math.min(i.scrollHeight, most)}px`;
   }, [text]);
   if (closed) return html`<p class="empty">${t('The session is closed. Fork it to continue.')}</p>`;
   /** @param {import('./outbox.js').Delivery} delivery */
