@@ -83,7 +83,8 @@ type Authority struct {
 
 	newest time.Time // of the entries that the clock has seen
 
-	used lastUses
+	used lastUses[int64]
+	seen lastUses[string] // devices
 }
 
 // OnScopes makes the authority call f when a device's scopes have changed. f must
@@ -167,7 +168,7 @@ func newAuthority(cfg AuthorityConfig) *Authority {
 	return &Authority{
 		cfg: cfg, clock: c, keys: map[string]signingKey{}, devices: map[string]*device{}, invites: map[string]*invite{},
 		pending: map[string]*pending{}, verified: map[[32]byte]*claimsOf{}, holders: map[*hold]struct{}{},
-		lasting: map[[32]byte]*lasting{}, turns: map[string]int{}, used: lastUses{at: map[int64]time.Time{}},
+		lasting: map[[32]byte]*lasting{}, turns: map[string]int{}, used: lastUses[int64]{at: map[int64]time.Time{}}, seen: lastUses[string]{at: map[string]time.Time{}},
 	}
 }
 
@@ -307,6 +308,7 @@ type DeviceInfo struct {
 	RequestID   string    `json:"request_id,omitempty"` // of a pending one
 	Peer        string    `json:"peer,omitempty"`       // where a pending one is
 	Connections int       `json:"connections"`
+	LastSeen    time.Time `json:"last_seen,omitzero" doc:"to the minute; after a restart of yaya, when it was last given a token"`
 }
 
 // Enrolled returns how many devices have rights here, including those with a
@@ -350,7 +352,7 @@ func (a *Authority) Devices(actor Principal) ([]DeviceInfo, error) {
 		if d.revoked {
 			status = "revoked"
 		}
-		out = append(out, DeviceInfo{ID: id, Label: d.label, Status: status, Fingerprint: d.fingerprint, Scopes: d.scopes, Since: d.since, ApprovedBy: d.by, Connections: connections[id]})
+		out = append(out, DeviceInfo{ID: id, Label: d.label, Status: status, Fingerprint: d.fingerprint, Scopes: d.scopes, Since: d.since, ApprovedBy: d.by, Connections: connections[id], LastSeen: a.lastSeen(id, d)})
 	}
 	rank := func(i DeviceInfo) int { return slices.Index([]string{"pending", "active", "revoked"}, i.Status) }
 	slices.SortFunc(out, func(x, y DeviceInfo) int { return cmp.Or(rank(x)-rank(y), strings.Compare(x.ID, y.ID)) })

@@ -7,14 +7,15 @@ import (
 )
 
 // lastUses records to the minute when tokens were last used, by the index of their
-// entry. It is not in the control log, because using a token changes no state there.
-type lastUses struct {
+// entry, or devices by their id. It is not in the control log, because using a token changes
+// no state there.
+type lastUses[K comparable] struct {
 	mu    sync.Mutex
-	at    map[int64]time.Time
+	at    map[K]time.Time
 	dirty bool
 }
 
-func (l *lastUses) note(index int64, now time.Time) {
+func (l *lastUses[K]) note(index K, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if now.Sub(l.at[index]) >= time.Minute {
@@ -22,11 +23,29 @@ func (l *lastUses) note(index int64, now time.Time) {
 	}
 }
 
-func (l *lastUses) forget(index int64) {
+func (l *lastUses[K]) forget(index K) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.at, index)
 	l.dirty = true
+}
+
+func (l *lastUses[K]) last(index K) time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.at[index]
+}
+
+// lastSeen is when a device was last seen: by its requests since yaya was started, and before
+// that by the tokens that it was given.
+func (a *Authority) lastSeen(id string, d *device) time.Time {
+	last := a.seen.last(id)
+	for _, f := range d.families {
+		if issued := f.expires.Add(-a.cfg.TokenLife); issued.After(last) {
+			last = issued
+		}
+	}
+	return last.UTC()
 }
 
 // LastUses returns when lasting tokens were last used, and whether that has changed

@@ -130,6 +130,7 @@ func (a *Authority) VerifyToken(token string) (Principal, error) {
 	if err := a.holds(c, leeway); err != nil {
 		return Principal{}, err
 	}
+	a.seen.note(c.Subject, a.cfg.Now())
 	return Principal{Kind: Device, ID: c.Subject, authority: a, claims: c}, nil
 }
 

@@ -94,6 +94,7 @@ func (c *core) reading() admin.Reading {
 		Time: time.Now().UTC(), Calls: s.All.Total, Errors: s.All.Errors, P50MS: s.All.P50.Seconds() * 1000, P95MS: s.All.P95.Seconds() * 1000,
 		Servers: v["yaya_mcp_servers_ready"], Clients: v["yaya_mcp_sessions"], Sockets: v["yaya_websockets"],
 		Goroutines: v["go_goroutines"], Memory: v["process_resident_memory_bytes"], CPU: v["process_cpu_seconds_total"],
+		TokensIn: s.TokensIn, TokensOut: s.TokensOut,
 	}
 }
 

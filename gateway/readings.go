@@ -18,6 +18,8 @@ type Stats struct {
 	All       CallStats
 	Providers map[string]CallStats // by provider
 	Values    map[string]float64   // of what has one value and no labels, by name
+	TokensIn  float64              // that models were sent, cached ones among them
+	TokensOut float64              // that models have written
 }
 
 // Stats reads the metrics.
@@ -46,6 +48,10 @@ func (m *Metrics) Stats() (Stats, error) {
 				s.P50, s.P95 = quantile(x.GetHistogram(), .5), quantile(x.GetHistogram(), .95)
 				out.Providers[provider] = s
 				add(all, x.GetHistogram())
+			case f.GetName() == "yaya_model_tokens_total" && label(x, "kind") == "output":
+				out.TokensOut += x.GetCounter().GetValue()
+			case f.GetName() == "yaya_model_tokens_total":
+				out.TokensIn += x.GetCounter().GetValue()
 			case len(x.GetLabel()) == 0 && x.Gauge != nil:
 				out.Values[f.GetName()] = x.GetGauge().GetValue()
 			case len(x.GetLabel()) == 0 && x.Counter != nil:

@@ -126,3 +126,17 @@ func TestLabelledValues(t *testing.T) {
 		})
 	}
 }
+
+// Tokens of all models are summed up: those of the input, cached or not, and those of the output.
+func TestStatsCountTokens(t *testing.T) {
+	m := NewMetrics()
+	tokens := newTurns(m.reg).tokens
+	for kind, n := range map[string]float64{"input": 5, "cache_read": 2, "cache_write": 1, "output": 3} {
+		tokens.WithLabelValues("p", "m", kind).Add(n)
+		tokens.WithLabelValues("q", "m", kind).Add(n)
+	}
+	s, err := m.Stats()
+	if err != nil || s.TokensIn != 16 || s.TokensOut != 6 {
+		t.Errorf("Stats = %v in, %v out, %v, want 16 and 6", s.TokensIn, s.TokensOut, err)
+	}
+}

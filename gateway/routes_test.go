@@ -195,8 +195,11 @@ func TestEveryOperationHasItsRoute(t *testing.T) {
 			}
 			n++
 			want := r.Operation + ": Scope for devices: `" + string(r.Access.Device) + "`."
-			if r.Access == api.OverSocket() {
+			switch r.Access {
+			case api.OverSocket():
 				want = r.Operation + ": Over the Unix socket alone, for the user that runs yaya."
+			case api.Access{Owner: api.Local}:
+				want = r.Operation + ": On this machine, for the user that runs yaya."
 			}
 			if got := described[r.Pattern]; got != want {
 				t.Errorf("%s is described as %q, want %q", r.Pattern, got, want)

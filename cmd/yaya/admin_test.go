@@ -91,7 +91,7 @@ func TestAdminOpenAPIFuzz(t *testing.T) {
 	if testing.Short() {
 		rounds = 10
 	}
-	ids := []string{"loop.max_iterations", "llm-echo", "repo_tree", "gone", "plugin.x.y", "llm-openai", "1"} // 1 is the first call that is recorded
+	ids := []string{"loop.max_iterations", "llm-echo", "repo_tree", "gone", "plugin.x.y", "llm-openai", "cursor", "1"} // 1 is the first call that is recorded
 	n := 0
 	openapitest.Fuzz(t, openapitest.API{
 		Document: "/api/openapi.json", Do: func(method, target, body string, header ...string) (int, []byte, http.Header) {
@@ -99,7 +99,7 @@ func TestAdminOpenAPIFuzz(t *testing.T) {
 				return b.rawSocket(method, target, body, header...)
 			}
 			return b.raw(method, target, body, header...)
-		}, Named: []string{"key", "name", "id", "tool"},
+		}, Named: []string{"key", "name", "id", "tool", "client"},
 		ID: func() string {
 			n++
 			return ids[n%len(ids)]
@@ -134,6 +134,8 @@ func TestAdminOpenAPIFuzz(t *testing.T) {
 				o["name"] = "llm-echo"
 			case "callTool":
 				o["arguments"] = map[string]any{}
+			case "proposeClientChange":
+				o["file"] = filepath.Join(b.dir, ".cursor", "mcp.json")
 			case "inviteDevice", "approveDevice", "setScopes":
 				o["scopes"] = []any{"sessions:read"}
 				delete(o, "url")
@@ -146,7 +148,7 @@ func TestAdminOpenAPIFuzz(t *testing.T) {
 				_, _, _ = b.raw("POST", "/api/mcp/changes/"+c.ID+"/apply", "")
 			}
 		},
-		Rare: []string{"applyChange", "withdrawChange", "approveTools", "readCallArtifact", "answerApproval", "approveDevice", "rejectDevice", "revokeDevice", "revokeToken", "setScopes", "installPlugin", "updatePlugin", "removePlugin", "reloadPlugin", "importServers", "rotateKeys", "removeServer", "updateProvider", "deleteProvider", "testProvider", "switchPlugin", "restartServer", "changeServer", "addServer", "inviteDevice", "unsetConfig", "getConfig", "lookAtFolder", "trustFolder", "revokeFolder", "setSecret", "removeSecret", "allowServer", "inviteNode", "removeNode", "drainNode", "getCatalogServer", "installCatalogServer", "updateCatalogServer"},
+		Rare: []string{"applyClientChange", "proposeClientChange", "applyChange", "withdrawChange", "approveTools", "readCallArtifact", "answerApproval", "approveDevice", "rejectDevice", "revokeDevice", "revokeToken", "setScopes", "installPlugin", "updatePlugin", "removePlugin", "reloadPlugin", "importServers", "rotateKeys", "removeServer", "updateProvider", "deleteProvider", "testProvider", "switchPlugin", "restartServer", "changeServer", "addServer", "inviteDevice", "unsetConfig", "getConfig", "lookAtFolder", "trustFolder", "revokeFolder", "setSecret", "removeSecret", "allowServer", "inviteNode", "removeNode", "drainNode", "getCatalogServer", "installCatalogServer", "updateCatalogServer"},
 	}, rounds)
 }
 

@@ -277,7 +277,7 @@ func TestCanary(t *testing.T) {
 		"/metrics", "/health", "/health?ready=1", "/api/me", "/api/status", "/api/mcp/servers", "/api/mcp/servers/leaky", "/api/mcp/servers/web", "/api/mcp/servers/leaky/logs", "/api/mcp/servers/web/logs",
 		"/api/tools", "/api/traffic?full=true", "/api/audit", "/api/settings", "/api/config", "/api/doctor", "/api/providers", "/api/sessions", "/api/setup", "/v1/sessions", "/",
 		"/api/approvals", "/api/approvals/answered", "/api/cluster", "/api/config/providers.local.api_key", "/api/config/approval.rules", "/api/devices", "/api/folders", "/api/llm-providers", "/api/llm-providers/local", "/api/mcp/changes", "/api/mcp/quarantine",
-		"/api/mcp/servers/leaky/sandbox", "/api/metrics", "/api/notices", "/api/plugins", "/api/sandbox", "/api/secrets", "/api/secrets/canary", "/api/tokens", "/api/traffic/daily", "/api/traffic/nodes", "/api/traffic/series", "/api/traffic/1", "/v1/archives",
+		"/api/mcp/servers/leaky/sandbox", "/api/clients", "/api/local-models", "/api/metrics", "/api/notices", "/api/plugins", "/api/sandbox", "/api/secrets", "/api/secrets/canary", "/api/tokens", "/api/traffic/daily", "/api/traffic/nodes", "/api/traffic/series", "/api/traffic/1", "/v1/archives",
 	} {
 		code, body, header := b.raw("GET", path, "")
 		got.add("GET "+path, fmt.Sprint(code, header, string(body)))

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/yaya-ai/yaya/daemon"
-	"github.com/yaya-ai/yaya/internal/lazyregexp"
 	"github.com/yaya-ai/yaya/internal/worded"
 	"github.com/yaya-ai/yaya/mcpbridge/clients"
 )
@@ -62,9 +61,6 @@ func changeClients(c *cobra.Command, files []clients.File, yes bool, done string
 	return errors.Join(failed...)
 }
 
-// credential matches the secret part of a header.
-var credential = lazyregexp.New(`(?i)(Bearer )[^"'\s]+`)
-
 // showEdit shows a change of yaya's entry, and no other part of the file.
 func showEdit(w io.Writer, f clients.File, e clients.Edit) {
 	which := f.Path
@@ -79,7 +75,7 @@ func showEdit(w io.Writer, f clients.File, e clients.Edit) {
 		if side.text == "" {
 			continue
 		}
-		for _, line := range outdented(credential().ReplaceAllString(side.text, "${1}****")) {
+		for _, line := range outdented(daemon.HideCredentials(side.text)) {
 			fmt.Fprintf(w, "  %s %s\n", side.sign, daemon.Printable(line, 300))
 		}
 	}

@@ -57,9 +57,13 @@ type Config struct {
 	Nodes     *nodes.Nodes // of the cluster
 	Others    api.Nodes    // of them than this one
 	Secrets   Secrets
-	Live      *Live
-	Reads     *Reads // a projection of Control
-	Traffic   *Traffic
+	Clients   Clients
+	// LocalModels are the services of models that may run on this machine, by name: the base
+	// URL of each, on the loopback.
+	LocalModels map[string]string
+	Live        *Live
+	Reads       *Reads // a projection of Control
+	Traffic     *Traffic
 	// Logs returns what a server has said, nil if it is unknown; Mask hides the
 	// secrets in it.
 	Logs func(server string) *linelog.Ring
@@ -91,6 +95,7 @@ type API struct {
 	cfg     Config
 	changes changes
 	found   toolIndex
+	clients clientChanges
 
 	streams atomic.Int64
 	closed  chan struct{} // streams end with it
@@ -110,7 +115,7 @@ func New(cfg Config) *API {
 	})
 	for _, declare := range []func(){
 		a.settingsRoutes, a.pluginRoutes, a.extraRoutes, a.sandboxRoutes, a.providerRoutes, a.serverRoutes, a.catalogRoutes, a.changeRoutes, a.toolRoutes, a.approvalRoutes,
-		a.folderRoutes, a.deviceRoutes, a.tokenRoutes, a.secretRoutes, a.fileRoutes, a.clusterRoutes, a.trafficRoutes, a.notificationRoutes,
+		a.folderRoutes, a.deviceRoutes, a.tokenRoutes, a.secretRoutes, a.clientRoutes, a.fileRoutes, a.clusterRoutes, a.trafficRoutes, a.notificationRoutes,
 	} {
 		declare()
 	}

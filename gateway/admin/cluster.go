@@ -133,8 +133,11 @@ func (a *API) clusterRoutes() {
 		return nil, err
 	})
 	r.have, r.what = a.cfg.Live != nil, "metrics"
-	handle(r, "GET", "/api/metrics", "metrics", api.For(auth.MetricsRead), "Get metrics of the last half hour", http.StatusOK, func(context.Context, *none) (*struct{ Body []Reading }, error) {
-		return &struct{ Body []Reading }{a.cfg.Live.Readings()}, nil
+	handle(r, "GET", "/api/metrics", "metrics", api.For(auth.MetricsRead), "Get metrics of the last half hour, or of a longer time with fewer readings, since yaya was started", http.StatusOK, func(_ context.Context, in *struct {
+		Window string `query:"window" enum:"30m,24h,7d,30d" default:"30m"`
+	},
+	) (*struct{ Body []Reading }, error) {
+		return &struct{ Body []Reading }{a.cfg.Live.Readings(in.Window)}, nil
 	})
 	r.have, r.what = a.cfg.Setup != nil, "setup"
 	handle(r, "GET", "/api/setup", "setup", api.For(auth.ConfigRead), "Get first steps: the configuration to paste into each client", http.StatusOK, func(context.Context, *none) (*struct{ Body Setup }, error) {

@@ -42,27 +42,6 @@ const (
 // gather is how long changes wait for others, so that a burst is reported once.
 const gather = 100 * time.Millisecond
 
-// How often the metrics are read, and how many readings are kept.
-const (
-	readEvery    = 5 * time.Second
-	readingsKept = 360
-)
-
-// Reading is how yaya was doing at a moment. Counters count from its start.
-type Reading struct {
-	Time       time.Time `json:"ts"`
-	Calls      float64   `json:"calls" doc:"of tools, since the start"`
-	Errors     float64   `json:"errors"`
-	P50MS      float64   `json:"p50_ms" doc:"of all calls"`
-	P95MS      float64   `json:"p95_ms"`
-	Servers    float64   `json:"servers_ready"`
-	Clients    float64   `json:"mcp_sessions"`
-	Sockets    float64   `json:"websockets"`
-	Goroutines float64   `json:"goroutines"`
-	Memory     float64   `json:"rss_bytes"`
-	CPU        float64   `json:"cpu_seconds" doc:"since the start"`
-}
-
 // LiveConfig assembles [Live]. Server and Bus are required.
 type LiveConfig struct {
 	Server  *wire.Server
@@ -88,7 +67,7 @@ type Live struct {
 	closed   bool
 	dirty    map[string]bool // by part; true if it is one of this node
 	timer    *time.Timer
-	readings []Reading
+	readings []window
 	here     map[*auth.Principal]struct{} // who has joined dashboard:main
 }
 
@@ -104,7 +83,7 @@ var changedBy = map[string][]string{
 // NewLive begins to watch; [Live.Close] ends it.
 func NewLive(ctx context.Context, cfg LiveConfig) (*Live, error) {
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
-	l := &Live{cfg: cfg, stop: stop, dirty: map[string]bool{}, here: map[*auth.Principal]struct{}{}}
+	l := &Live{cfg: cfg, stop: stop, dirty: map[string]bool{}, readings: newWindows(), here: map[*auth.Principal]struct{}{}}
 	sub, err := cfg.Bus.Subscribe(bus.SubscribeOptions{Name: "dashboard"}, slices.Sorted(maps.Keys(changedBy)), func(_ context.Context, ev event.Event) error {
 		l.finished.note(ev)
 		l.Changed(changedBy[ev.Kind]...)
@@ -205,39 +184,6 @@ func (l *Live) tell() {
 		l.cfg.Others(shown)
 	}
 	l.cfg.Server.Publish(changesTopic, wire.Event{Name: "changed", Payload: Changes{"changed", parts}})
-}
-
-// Sample is reading on dashboard:metrics.
-type Sample struct {
-	Type    string  `json:"type"` // "reading"
-	Reading Reading `json:"reading"`
-}
-
-func (l *Live) read(ctx context.Context) {
-	t := time.NewTicker(readEvery)
-	defer t.Stop()
-	for {
-		r := l.cfg.Read()
-		l.mu.Lock()
-		l.readings = append(l.readings, r)
-		if len(l.readings) > readingsKept {
-			l.readings = slices.Delete(l.readings, 0, len(l.readings)-readingsKept)
-		}
-		l.mu.Unlock()
-		l.cfg.Server.Publish(metricsTopic, wire.Event{Name: "reading", Payload: Sample{"reading", r}})
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// Readings are the readings that are kept, oldest first.
-func (l *Live) Readings() []Reading {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return append([]Reading{}, l.readings...)
 }
 
 // Join implements [wire.Topic].

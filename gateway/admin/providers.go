@@ -3,8 +3,6 @@ package admin
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -14,9 +12,7 @@ import (
 
 	"github.com/yaya-ai/yaya/auth"
 	"github.com/yaya-ai/yaya/gateway/api"
-	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/config"
-	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/plugin"
 )
 
@@ -75,12 +71,6 @@ type (
 		ID string `path:"id" maxLength:"128"`
 	}
 	outProvider struct{ Body Provider }
-	// Tested is the result of a test.
-	Tested struct {
-		OK        bool   `json:"ok"`
-		LatencyMS int64  `json:"latency_ms"`
-		Error     string `json:"error,omitempty"`
-	}
 )
 
 func (a *API) providerRoutes() {
@@ -124,10 +114,14 @@ func (a *API) providerRoutes() {
 	handle(r, "POST", "/api/llm-providers/{id}/test", "testProvider", api.For(auth.ConfigWrite), "Send a test prompt to a provider", http.StatusOK, func(ctx context.Context, in *struct {
 		InProvider
 		TimeoutMS int64 `query:"timeout_ms" minimum:"1" maximum:"600000" default:"5000" doc:"how long to wait for it"`
+		Measure   bool  `query:"measure" doc:"measures its speed, and asks it to call a tool as well"`
 	},
 	) (*struct{ Body Tested }, error) {
-		got, err := a.testProvider(ctx, in.ID, time.Duration(in.TimeoutMS)*time.Millisecond)
+		got, err := a.testProvider(ctx, in.ID, time.Duration(in.TimeoutMS)*time.Millisecond, in.Measure)
 		return &struct{ Body Tested }{got}, err
+	})
+	handle(r, "GET", "/api/local-models", "localModels", api.For(auth.ConfigWrite), "Look for services of models on this machine, at their usual ports", http.StatusOK, func(ctx context.Context, _ *none) (*struct{ Body []LocalModels }, error) {
+		return &struct{ Body []LocalModels }{lookForModels(ctx, a.cfg.LocalModels)}, nil
 	})
 }
 
@@ -342,36 +336,4 @@ func (a *API) activateProvider(ctx context.Context, id string) (*outProvider, er
 		return nil, err
 	}
 	return &outProvider{a.row(i, false)}, nil
-}
-
-// testProvider asks a provider for a word, on a session of its own, and waits for it
-// that long.
-func (a *API) testProvider(ctx context.Context, id string, timeout time.Duration) (Tested, error) {
-	i, err := a.instance(id)
-	if err != nil {
-		return Tested{}, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	session := event.BridgePrefix + "web-api-test:" + uuid.NewString()
-	start := time.Now()
-	ev, err := bus.Request(ctx, a.cfg.Bus.Kernel(), event.LLMCallRequest, session, event.LLMRequest{
-		Provider: i.ID, Model: i.Text("model"), Messages: []event.Message{{Role: "user", Content: "ping"}}, Params: json.RawMessage("{}"),
-	}, event.LLMCallResponse.Kind(), event.LLMCallError.Kind())
-	res := Tested{OK: err == nil, LatencyMS: time.Since(start).Milliseconds()}
-	switch {
-	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		res.Error = "timeout"
-		// The plugins that still work on it may stop.
-		if _, err := bus.Publish(a.cfg.Bus.Kernel(), event.UserInterrupt, session, event.Empty{}); err != nil {
-			return Tested{}, err
-		}
-	case err != nil:
-		res.Error = err.Error()
-	default:
-		if e, failed := ev.Payload.(event.LLMError); failed {
-			res.OK, res.Error = false, fmt.Sprintf("%s: %s", e.EffectiveKind(), e.Error)
-		}
-	}
-	return res, nil
 }

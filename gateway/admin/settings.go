@@ -19,7 +19,12 @@ type Setting struct {
 	Value  json.RawMessage `json:"value,omitempty" doc:"masked if it is a secret; absent if the key has none"`
 	Origin string          `json:"origin,omitempty" doc:"flag, environment, set, file or default"`
 	Doc    string          `json:"doc,omitempty"`
-	Waits  bool            `json:"waits,omitempty" doc:"the value holds from the next start of yaya on; what it started with holds until then"`
+	// Type and those below are known of the kernel's own keys.
+	Type    string          `json:"type,omitempty" enum:"text,number,boolean,duration,list,json" doc:"of its value; absent for keys of plugins"`
+	Choices []string        `json:"choices,omitempty" doc:"its only values"`
+	Default json.RawMessage `json:"default,omitempty"`
+	Unset   string          `json:"unset,omitempty" doc:"what holds while it has no value"`
+	Waits   bool            `json:"waits,omitempty" doc:"the value holds from the next start of yaya on; what it started with holds until then"`
 }
 
 type (
@@ -184,10 +189,13 @@ func (a *API) settings() []Setting {
 	for _, k := range config.Keys {
 		i := slices.IndexFunc(out, func(s Setting) bool { return s.Key == k.Name })
 		if i < 0 {
-			out = append(out, Setting{Key: k.Name, Doc: k.Doc})
-			continue
+			i, out = len(out), append(out, Setting{Key: k.Name})
 		}
-		out[i].Doc = k.Doc
+		s := &out[i]
+		s.Doc, s.Type, s.Choices, s.Unset = k.Doc, k.Type(), k.Choices(), k.Unset()
+		if k.Default != "" {
+			s.Default = json.RawMessage(k.Default)
+		}
 	}
 	return out
 }

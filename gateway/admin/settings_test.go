@@ -74,7 +74,7 @@ func TestSettings(t *testing.T) {
 	w.want("DELETE", "/api/config/plugin.z?below=1", "", 200, `{"key":"plugin.z.*","removed":true}`)
 	w.want("GET", "/api/config/plugin.z.b", "", 404, "has no value")
 	w.want("DELETE", "/api/config/plugin.z?below=1", "", 200, `"removed":false`)
-	w.want("GET", "/api/settings", "", 200, `{"key":"loop.max_iterations","value":5,"origin":"set","doc":"model calls in one turn"}`)
+	w.want("GET", "/api/settings", "", 200, `{"key":"loop.max_iterations","value":5,"origin":"set","doc":"model calls in one turn","type":"number","default":500}`)
 
 	// The audit names each change and each shown secret, and contains no value.
 	got := w.want("GET", "/api/audit", "", 200, `"event":"config_changed","actor":"owner","target":"plugin.x.api_key"`)

@@ -73,6 +73,7 @@ type InSeries struct {
 	Client string `query:"client" maxLength:"256"`
 	Step   int    `query:"step" minimum:"1" maximum:"10800" default:"60" doc:"seconds of a slice"`
 	Slices int    `query:"slices" minimum:"1" maximum:"240" default:"60"`
+	Days   int    `query:"days" minimum:"0" maximum:"366" doc:"the last so many days instead, in a slice each: by the daily sums, which are kept for a year"`
 	By     string `query:"by" enum:"total,server,tool,client" default:"total" doc:"groups of the same time"`
 }
 
@@ -132,7 +133,12 @@ func (a *API) trafficRoutes() {
 		out, err := a.allDays(ctx, in.query())
 		return &struct{ Body NodeTotals }{out}, err
 	})
-	handle(r, "GET", "/api/traffic/series", "callSeries", api.For(auth.AuditRead), "Get totals of calls by time, for up to 30 days, in 1 to 240 slices, and by server, tool or client", http.StatusOK, func(ctx context.Context, in *InSeries) (*struct{ Body traffic.Series }, error) {
+	handle(r, "GET", "/api/traffic/series", "callSeries", api.For(auth.AuditRead), "Get totals of calls by time, for up to 30 days in 1 to 240 slices or a year in days, and by server, tool or client", http.StatusOK, func(ctx context.Context, in *InSeries) (*struct{ Body traffic.Series }, error) {
+		if in.Days > 0 {
+			q := traffic.DayQuery{Server: in.Server, Tool: in.Tool, Client: in.Client, By: traffic.By(in.By)}
+			s, err := traffic.SeriesOfDays(t.Data, t.Log, q, in.Days, time.Now())
+			return &struct{ Body traffic.Series }{s}, err
+		}
 		step := time.Duration(in.Step) * time.Second
 		until := time.Now().Truncate(step).Add(step) // slices of clients that ask again are the same
 		q := traffic.SeriesQuery{Filter: traffic.Filter{Server: in.Server, Tool: in.Tool, Client: in.Client, Since: until.Add(-time.Duration(in.Slices) * step), Until: until}, Step: step, By: traffic.By(in.By)}

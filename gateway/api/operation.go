@@ -102,7 +102,10 @@ func (o Operation) route(h http.HandlerFunc) Route {
 // body and cancel what runs longer.
 func (o Operation) described() huma.Operation {
 	who := "Over the Unix socket alone, for the user that runs yaya."
-	if o.Access.Device != "" {
+	switch {
+	case o.Access.Device == "" && o.Access.Owner == Local:
+		who = "On this machine, for the user that runs yaya."
+	case o.Access.Device != "":
 		who = "Scope for devices: `" + string(o.Access.Device) + "`."
 	}
 	return huma.Operation{Method: o.Method, Path: o.Path, OperationID: o.ID, Summary: o.Summary, DefaultStatus: o.Status, Tags: []string{o.Tag}, Description: who, MaxBodyBytes: maxBody, BodyReadTimeout: -1}

@@ -161,17 +161,7 @@ scan:
 	if !out.Partial {
 		out.From = q.Since
 	}
-	for i := range out.Slices {
-		out.Slices[i].finish()
-	}
-	out.Total.finish()
-	for _, g := range groups {
-		g.finish()
-		out.Groups = append(out.Groups, *g)
-	}
-	slices.SortFunc(out.Groups, func(a, b Group) int {
-		return cmp.Or(cmp.Compare(b.Calls, a.Calls), cmp.Compare(a.Name, b.Name))
-	})
+	out.settle(groups)
 	return out, nil
 }
 

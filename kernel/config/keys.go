@@ -113,6 +113,27 @@ var unset = map[string]string{
 	"otel.endpoint":         "OTEL_EXPORTER_OTLP_ENDPOINT, and without it nothing is sent",
 }
 
+// Choices are the only values of a key; nil if it takes others as well.
+func (k Key) Choices() []string { return choices[k.Name] }
+
+// Type is the type of a key's value: text, number, boolean, duration, list (of texts), or
+// json for what has a form of its own.
+func (k Key) Type() string {
+	switch {
+	case k.Name == "approval.rules":
+		return "json"
+	case k.kind == number:
+		return "number"
+	case k.kind == boolean:
+		return "boolean"
+	case k.kind == duration:
+		return "duration"
+	case k.kind == list, k.kind == names:
+		return "list"
+	}
+	return "text"
+}
+
 // Unset describes what holds while the key has no value; "" if it has a fixed default.
 func (k Key) Unset() string { return unset[k.Name] }
 

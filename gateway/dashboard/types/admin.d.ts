@@ -588,6 +588,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/local-models": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Look for services of models on this machine, at their usual ports
+         * @description Scope for devices: `config:write`.
+         */
+        get: operations["localModels"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/mcp/changes": {
         parameters: {
             query?: never;
@@ -932,7 +952,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Get metrics of the last half hour
+         * Get metrics of the last half hour, or of a longer time with fewer readings, since yaya was started
          * @description Scope for devices: `metrics:read`.
          */
         get: operations["metrics"];
@@ -1464,7 +1484,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Get totals of calls by time, for up to 30 days, in 1 to 240 slices, and by server, tool or client
+         * Get totals of calls by time, for up to 30 days in 1 to 240 slices or a year in days, and by server, tool or client
          * @description Scope for devices: `audit:read`.
          */
         get: operations["callSeries"];
@@ -1871,6 +1891,11 @@ export interface components {
             device_id: string;
             fingerprint: string;
             label: string;
+            /**
+             * Format: date-time
+             * @description to the minute; after a restart of yaya, when it was last given a token
+             */
+            last_seen?: string;
             peer?: string;
             request_id?: string;
             scopes: string[] | null;
@@ -2073,6 +2098,12 @@ export interface components {
             text: string;
             /** Format: date-time */
             time: string;
+        };
+        LocalModels: {
+            models: string[] | null;
+            name: string;
+            /** @description base URL for a provider */
+            url: string;
         };
         Lost: {
             /**
@@ -2336,6 +2367,11 @@ export interface components {
             subscriptions?: string[] | null;
             version: string;
         };
+        ProposeClientChangeRequest: {
+            /** @description one of its files */
+            file: string;
+            remove?: boolean;
+        };
         Provider: {
             active: boolean;
             config: {
@@ -2385,6 +2421,16 @@ export interface components {
             rss_bytes: number;
             /** Format: double */
             servers_ready: number;
+            /**
+             * Format: double
+             * @description that models were sent since the start, cached ones among them
+             */
+            tokens_in: number;
+            /**
+             * Format: double
+             * @description that models have written since the start
+             */
+            tokens_out: number;
             /** Format: date-time */
             ts: string;
             /** Format: double */
@@ -2644,10 +2690,20 @@ export interface components {
             value: string;
         };
         Setting: {
+            /** @description its only values */
+            choices?: string[] | null;
+            default?: unknown;
             doc?: string;
             key: string;
             /** @description flag, environment, set, file or default */
             origin?: string;
+            /**
+             * @description of its value; absent for keys of plugins
+             * @enum {string}
+             */
+            type?: "text" | "number" | "boolean" | "duration" | "list" | "json";
+            /** @description what holds while it has no value */
+            unset?: string;
             /** @description masked if it is a secret; absent if the key has none */
             value?: unknown;
             /** @description the value holds from the next start of yaya on; what it started with holds until then */
@@ -2757,9 +2813,26 @@ export interface components {
         };
         Tested: {
             error?: string;
+            /**
+             * Format: int64
+             * @description until its first word, if that was measured
+             */
+            first_ms?: number;
             /** Format: int64 */
             latency_ms: number;
             ok: boolean;
+            /**
+             * Format: double
+             * @description after the first word, if that was measured
+             */
+            tokens_per_second?: number;
+            /** @description why that failed */
+            tool_error?: string;
+            /**
+             * @description whether it calls a tool that it is asked to call, if that was tried
+             * @enum {string}
+             */
+            tools?: "yes" | "no" | "failed";
         };
         Tool: {
             annotations?: unknown;
@@ -3918,6 +3991,8 @@ export interface operations {
             query?: {
                 /** @description how long to wait for it */
                 timeout_ms?: number;
+                /** @description measures its speed, and asks it to call a tool as well */
+                measure?: boolean;
             };
             header?: never;
             path: {
@@ -3934,6 +4009,35 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Tested"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    localModels: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LocalModels"][] | null;
                 };
             };
             /** @description Error */
@@ -4579,7 +4683,9 @@ export interface operations {
     };
     metrics: {
         parameters: {
-            query?: never;
+            query?: {
+                window?: "30m" | "24h" | "7d" | "30d";
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -5537,6 +5643,8 @@ export interface operations {
                 /** @description seconds of a slice */
                 step?: number;
                 slices?: number;
+                /** @description the last so many days instead, in a slice each: by the daily sums, which are kept for a year */
+                days?: number;
                 /** @description groups of the same time */
                 by?: "total" | "server" | "tool" | "client";
             };
