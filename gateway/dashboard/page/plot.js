@@ -1,7 +1,8 @@
 // Plots: lines for levels, bars for counts. Shapes are stretched and words are not; a plot is
 // read with the pointer or with the arrow keys.
 // @ts-check
-import { useState } from './vendor/hooks.js';
+import { useRef, useState } from './vendor/hooks.js';
+import { Signal } from './state.js';
 import { style } from './style.js';
 import { html } from './ui.js';
 import { locale, t } from './words.js';
@@ -17,6 +18,7 @@ const H = 100;
 /** Round numbers from zero on, the last one at least max.
  * @param {number} max @returns {number[]} */
 export function ticks(max) {
+  if (max <= 0) return [0, 1];
   const raw = Math.max(max, 1e-9) / 3;
   const unit = 10 ** Math.floor(Math.log10(raw));
   const step = ([1, 2, 5, 10].find((n) => n * unit >= raw) ?? 10) * unit;
@@ -24,8 +26,21 @@ export function ticks(max) {
   return Array.from({ length: n + 1 }, (_, i) => Number((i * step).toPrecision(6)));
 }
 
-/** @param {number} at */
-const clock = (at) => new Date(at).toLocaleTimeString(locale(), { timeStyle: 'short' });
+const DAY = 86_400_000;
+
+/** Words for the moments of a plot: for its axis, and whole. @param {number[]} times */
+function clocks(times) {
+  const long = (times.at(-1) ?? 0) - times[0] > 1.5 * DAY;
+  const day = /** @type {const} */ ({ month: 'short', day: 'numeric' });
+  const time = /** @type {const} */ ({ hour: '2-digit', minute: '2-digit' });
+  const words = (/** @type {Intl.DateTimeFormatOptions} */ o) => (/** @type {number} */ at) =>
+    new Date(at).toLocaleString(locale(), o);
+  const days = times[1] - times[0] > DAY / 2; // a day may have 23 hours
+  return {
+    axis: words(long ? day : time),
+    whole: words(days ? day : long ? { ...day, ...time } : time),
+  };
+}
 
 /** The path of a line, in pieces between its gaps. @param {Line} l @param {number} top */
 function path(l, top) {
@@ -42,6 +57,26 @@ function path(l, top) {
       return at;
     })
     .join('');
+}
+
+/** The areas below a line, one for each piece between its gaps. @param {Line} l @param {number} top */
+function wash(l, top) {
+  const n = l.values.length;
+  const at = (/** @type {number} */ i) => ((i / Math.max(1, n - 1)) * W).toFixed(1);
+  let d = '';
+  let begun = -1;
+  for (let i = 0; i <= n; i++) {
+    const v = l.values[i] ?? null;
+    if (v === null) {
+      if (begun >= 0) d += `L${at(i - 1)} ${H}Z`;
+      begun = -1;
+      continue;
+    }
+    if (begun < 0) d += `M${at(i)} ${H}`;
+    if (begun < 0) begun = i;
+    d += `L${at(i)} ${(H - (v / top) * H).toFixed(1)}`;
+  }
+  return d;
 }
 
 /** The values of a line that stand alone between gaps. @param {Line} l @param {number} top */
@@ -88,6 +123,15 @@ function most(lines, stacked) {
   return max;
 }
 
+/** The moment of a plot that is next to a point of time, -1 for none.
+ * @param {number[]} times @param {number} at */
+function nearest(times, at) {
+  if (!at || !times.length) return -1;
+  const i = times.findIndex((x) => x >= at);
+  if (i < 0) return times.length - 1;
+  return i > 0 && at - times[i - 1] < times[i] - at ? i - 1 : i;
+}
+
 /** A small line without axes, beside a number that says what it means.
  * @param {{values: (number | null)[], tone: string, label: string, fill?: boolean}} p */
 export function Spark({ values, tone, label, fill }) {
@@ -106,15 +150,27 @@ export function Spark({ values, tone, label, fill }) {
   </svg>`;
 }
 
+/** The point of time that all plots of a view mark, 0 for none. */
+export const useCross = () =>
+  (useRef(/** @type {Signal<number> | null} */ (null)).current ??= new Signal(0));
+
 /** A plot with its axes. label says in a sentence what it shows.
  * @param {{times: number[], lines: Line[], show: (n: number) => string, label: string,
- * stacked?: boolean, open?: (i: number) => void}} p open opens what lies behind a bar */
-export function Plot({ times, lines, show, label, stacked = false, open }) {
-  const [at, setAt] = useState(-1);
+ * stacked?: boolean, open?: (i: number) => void, cross?: Signal<number>}} p open opens what lies
+ * behind a moment; cross is shared with the other plots of the view */
+export function Plot({ times, lines, show, label, stacked = false, open, cross }) {
+  const own = useCross();
+  const shared = cross ?? own;
+  const [here, setHere] = useState(false); // others mark the moment, and this one reads it out
   const marks = ticks(most(lines, stacked));
   const top = marks[marks.length - 1];
   const n = times.length;
-  const now = at >= 0 && at < n ? at : -1;
+  const now = nearest(times, shared.use());
+  const setAt = (/** @type {number} */ i) => {
+    setHere(i >= 0);
+    shared.set(i < 0 ? 0 : times[i]);
+  };
+  const { axis, whole } = clocks(times);
   const x = stacked ? ((now + 0.5) / n) * W : (now / Math.max(1, n - 1)) * W;
   const move = (/** @type {PointerEvent} */ e) => {
     const box = /** @type {HTMLElement} */ (e.currentTarget).getBoundingClientRect();
@@ -159,19 +215,28 @@ export function Plot({ times, lines, show, label, stacked = false, open }) {
           : lines.map((l) => {
               const d = path(l, top);
               return html`
-                ${l.fill &&
-                d &&
-                !l.values.includes(null) &&
-                html`<path class=${'f wash ' + l.tone} d=${`${d}L${W} ${H}L0 ${H}Z`} />`}
+                ${l.fill && html`<path class=${'f wash ' + l.tone} d=${wash(l, top)} />`}
                 <path class=${'line ' + l.tone} d=${d} />
                 <path class=${'line dots ' + l.tone} d=${dots(l, top)} />
               `;
             })}
         ${now >= 0 && html`<path class="cross" d=${`M${x.toFixed(1)} 0V${H}`} />`}
+        ${now >= 0 &&
+        !stacked &&
+        lines.map((l) => {
+          const v = l.values[now] ?? null;
+          return (
+            v !== null &&
+            html`<path
+              class=${'line at ' + l.tone}
+              d=${`M${x.toFixed(1)} ${(H - (v / top) * H).toFixed(1)}h.1`} />`
+          );
+        })}
       </svg>
       ${now >= 0 &&
+      here &&
       html`<div class=${x > W / 2 ? 'tip left' : 'tip'}>
-        <b>${clock(times[now])}</b>
+        <b>${whole(times[now])}</b>
         ${said.map(
           ([l, v]) =>
             html`<span>
@@ -182,8 +247,9 @@ export function Plot({ times, lines, show, label, stacked = false, open }) {
       </div>`}
       <span class="sr" role="status">
         ${now >= 0 &&
+        here &&
         t('{time}: {values}', {
-          time: clock(times[now]),
+          time: whole(times[now]),
           values: said.map(([l, v]) => `${/** @type {Line} */ (l).name} ${v}`).join(', '),
         })}
       </span>
@@ -191,7 +257,7 @@ export function Plot({ times, lines, show, label, stacked = false, open }) {
     <div class="x" aria-hidden="true">
       ${Array.from({ length: few }, (_, i) => {
         const k = Math.round((i / Math.max(1, few - 1)) * (n - 1));
-        return html`<span>${clock(times[k])}</span>`;
+        return html`<span>${axis(times[k])}</span>`;
       })}
     </div>
   </div>`;

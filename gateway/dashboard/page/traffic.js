@@ -11,10 +11,11 @@ import { style } from './style.js';
 import { plain } from './text.js';
 import { toast } from './toast.js';
 import { Do, Empty, Field, html, Icon, Problem, Skeleton, typed, View } from './ui.js';
-import { count, t } from './words.js';
+import { count, locale, t } from './words.js';
 
 style('traffic');
 
+const LONGEST = 10_800; // seconds of a slice: longer times are shown by day
 const PAGES = 10; // of 1000 calls each, of an export
 
 /** @typedef {import('./calls.js').Filter} Filter */
@@ -27,7 +28,7 @@ const SPANS = [
   [t('All'), 0],
 ];
 
-/** The filter that a text stands for: server:x tool:y client:z failed.
+/** The filter that a text stands for: server:x tool:y client:z since:T until:T failed.
  * @param {string} text @returns {Filter & {span: number}} */
 export function parsed(text) {
   /** @type {Filter & {span: number}} */
@@ -35,16 +36,20 @@ export function parsed(text) {
   for (const [, k, quoted, bare] of text.matchAll(/(\w+):(?:"([^"]*)"|(\S+))/g)) {
     const v = quoted ?? bare;
     if (k === 'server' || k === 'tool' || k === 'client' || k === 'principal') f[k] = v;
+    if ((k === 'since' || k === 'until') && !Number.isNaN(Date.parse(v))) f[k] = v;
     if (k === 'last') f.span = Math.min(Number.parseInt(v, 10) || 0, 525_600);
   }
   if (/(^|\s)failed(\s|$)/.test(text)) f.errors = true;
   return f;
 }
 
+/** @param {string} at */
+const moment = (at) => new Date(at).toLocaleString(locale());
+
 /** @param {Filter & {span: number}} f */
 export function worded(f) {
   const q = (/** @type {string} */ v) => (/\s/.test(v) ? `"${v.replaceAll('"', '')}"` : v);
-  const out = /** @type {const} */ (['server', 'tool', 'client', 'principal'])
+  const out = /** @type {const} */ (['server', 'tool', 'client', 'principal', 'since', 'until'])
     .filter((k) => f[k])
     .map((k) => `${k}:${q(f[k] ?? '')}`);
   if (f.errors) out.push('failed');
@@ -82,8 +87,7 @@ function Histogram({ f, last }) {
     server: f.server,
     tool: f.tool,
     client: f.client,
-    step,
-    slices: Math.min(60, span),
+    ...(step > LONGEST ? { days: Math.ceil(span / 1440) } : { step, slices: Math.min(60, span) }),
   });
   const of = useLoaded(`/api/traffic/series?${q}`, []);
   useEffect(() => {
@@ -154,8 +158,8 @@ function Filters({ f, set }) {
         ([word, span]) =>
           html`<button
             type="button"
-            aria-pressed=${f.span === span}
-            onClick=${() => set({ ...fields, span })}>
+            aria-pressed=${f.span === span && !f.since}
+            onClick=${() => set({ ...fields, span, since: undefined, until: undefined })}>
             ${word}
           </button>`,
       )}
@@ -170,7 +174,7 @@ export default function Traffic({ rest: [text = '', open = ''] }) {
   const f = parsed(text);
   useEffect(() => {
     const { span, ...filter } = f;
-    const since = span ? new Date(Date.now() - span * 60_000).toISOString() : undefined;
+    const since = span ? new Date(Date.now() - span * 60_000).toISOString() : filter.since;
     const c = new Calls({ ...filter, since }, 500, () => draw((n) => n + 1));
     calls.current = c;
     draw((n) => n + 1);
@@ -207,7 +211,11 @@ export default function Traffic({ rest: [text = '', open = ''] }) {
         '{n} calls are missing from the record.',
       )}
     </p>`}
-    <${Histogram} f=${f} last=${c?.list.at(-1)?.id ?? 0} />
+    ${f.since && f.until
+      ? html`<p class="faint">
+          ${t('Calls from {from} to {to}', { from: moment(f.since), to: moment(f.until) })}
+        </p>`
+      : html`<${Histogram} f=${f} last=${c?.list.at(-1)?.id ?? 0} />`}
     <div class=${open ? 'split open' : 'split'}>
       ${!c || (!c.ready && !c.error)
         ? html`<${Skeleton} rows=${8} />`
