@@ -27,7 +27,6 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/yaya-ai/yaya/internal/eventually"
-	"github.com/yaya-ai/yaya/internal/fakellm"
 )
 
 // chromium returns a browser; make test installs one.
@@ -203,25 +202,6 @@ func TestPageItems(t *testing.T) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("items: %v\n%s", err, out)
 	}
-}
-
-// The first start: servers of another client are imported, seen as what they would
-// run before they do; a model is chosen; the snippets are there.
-func TestPageFirstRun(t *testing.T) {
-	t.Parallel()
-	node := needPeers(t)
-	b := newBox(t)
-	if err := os.MkdirAll(filepath.Join(b.dir, ".cursor"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	everything := peerPath(t, "server-everything", "dist", "index.js")
-	if err := os.WriteFile(filepath.Join(b.dir, ".cursor", "mcp.json"), fmt.Appendf(nil, `{"mcpServers":{"every":{"command":%q,"args":[%q]}}}`, node, everything), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	model := fakellm.New(fakellm.Step{Text: "hello from a real model"})
-	defer model.Close()
-	b.serve()
-	b.scenario("firstrun", map[string]any{"runs": node + " " + everything, "model": model.URL + "/v1", "workspace": b.workspace()}, nil)
 }
 
 // A conversation with a scripted model: text as it is written, tools that are approved,

@@ -34,7 +34,7 @@ function guess() {
 const EVERY = 2000; // ms between looks while somebody has to approve: there is no connection yet
 
 /** @param {{device: device.Device | null, admitted: (d: device.Device,
- * got: device.Token) => Promise<void>, out?: boolean}} p */
+ * t: device.Token) => Promise<void>, out?: boolean}} p */
 export default function Enrol({ device: known, admitted, out }) {
   const [code, setCode] = useState(takeCode);
   const [label, setLabel] = useState(known?.label ?? guess());
@@ -55,9 +55,9 @@ export default function Enrol({ device: known, admitted, out }) {
     let gone = false;
     const look = async () => {
       try {
-        const got = await device.ask(waiting, wait.current);
+        const token = await device.ask(waiting, wait.current);
         if (gone) return;
-        if (got) return void (await admitted(waiting, got));
+        if (token) return void (await admitted(waiting, token));
         setRequest(wait.current.request);
         setError(null);
       } catch (e) {

@@ -25,7 +25,7 @@ export function Invite({ done, url = '' }) {
           ? rich('On the device, open {address} or scan the QR code, and enter the code', {
               address: html`<code>${plain(at)}</code>`,
             })
-          : rich('On the other machine: {command}, with the code', {
+          : rich('On the other machine, run {command} with the code', {
               command: html`<code>yaya connect URL --code …</code>`,
             })}
       </p>
@@ -39,9 +39,9 @@ export function Invite({ done, url = '' }) {
       html`
         <p>
           ${rich(
-            'No authority vouches for this yaya’s certificate. {command} accepts the key with {flag}, or the link in the QR code. In a browser, check the certificate before you accept the warning: its public key (SHA-256) must be',
+            'No authority vouches for this yaya’s certificate. {connect} accepts the key with {flag}, or the link in the QR code. In a browser, check the certificate before you accept the warning: its public key (SHA-256) must be',
             {
-              command: html`<code>yaya connect</code>`,
+              connect: html`<code>yaya connect</code>`,
               flag: html`<code>--fingerprint</code>`,
             },
           )}

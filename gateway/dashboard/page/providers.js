@@ -1,192 +1,192 @@
-// The model providers: the active one, and the address of each.
+// The models: which one is in use, the providers, and the services that can be added.
 // @ts-check
 import { useState } from './vendor/hooks.js';
 import { api, seg } from './api.js';
-import { may, useLoaded } from './state.js';
-import { Confirm, Dialog } from './dialog.js';
-import { ms, plain } from './text.js';
-import { Badge, Do, Field, html, Name, Of, Table, typed, View } from './ui.js';
+import { Confirm } from './dialog.js';
+import { Add } from './provideradd.js';
+import { called, Edit, shown } from './provideredit.js';
+import { Result } from './providertest.js';
+import { Tile } from './servers.js';
+import { href, may, useLoaded } from './state.js';
+import { style } from './style.js';
+import { plain } from './text.js';
+import { Do, html, Icon, Name, Of, typed, View } from './ui.js';
+import { count, rich, t } from './words.js';
 
-/** Returns a provider's name: the ones that yaya created itself all say "(default)".
- * @param {Admin<'Provider'>} r */
-const called = (r) => (r.label && r.label !== `${r.plugin} (default)` ? r.label : r.id);
+style('servers');
+style('models');
 
-/** @param {unknown} v */
-const shown = (v) => (v === undefined ? '' : typeof v === 'string' ? v : JSON.stringify(v));
+/** @typedef {Admin<'Provider'>} Provider
+ * @typedef {Map<string, Admin<'Tested'>>} Tests by the id of the provider */
 
-/** @typedef {Map<string, Schema>} Schemas of the plugins, by name */
-
-/** @param {{row?: Admin<'Provider'>, plugins: string[], schemas: Schemas, done: () => void,
- * activate?: boolean}} p */
-export function Edit({ row, plugins, schemas, done, activate }) {
-  const [plugin, setPlugin] = useState(
-    row?.plugin ?? plugins.find((p) => p !== 'llm-echo') ?? plugins[0] ?? '',
-  );
-  const [label, setLabel] = useState(row?.label ?? '');
-  const [id, setID] = useState('');
-  const [values, setValues] = useState(/** @type {Map<string, string>} */ (new Map()));
-  const schema = schemas.get(plugin);
-  const fields = [
-    ...new Set([...Object.keys(schema?.properties ?? {}), ...Object.keys(row?.config ?? {})]),
-  ];
-  const save = async () => {
-    // Members are set one by one, since a plugin chooses their names.
-    const config = Object.create(null);
-    for (const [k, v] of values) {
-      const kind = schema?.properties?.[k]?.type;
-      config[k] =
-        kind === 'string' || (kind === undefined && !/^[\[{"\d-]|^(true|false|null)$/.test(v))
-          ? v
-          : JSON.parse(v);
-    }
-    const got = row
-      ? await api('PATCH', `/api/llm-providers/${seg(row.id)}`, {
-          ...(label !== row.label && { label }),
-          config,
-        })
-      : await api('POST', '/api/llm-providers', {
-          plugin,
-          ...(id && { id }),
-          ...(label && { label }),
-          config,
-        });
-    if (activate) await api('PATCH', '/api/llm-providers/active', { name: got.id });
-    done();
-  };
-  return html`<${Dialog} title=${row ? `Change ${called(row)}` : 'Add a provider'} onClose=${done}>
-    ${!row &&
-    html`
-      <${Field} label="Kind">
-        ${(/** @type {string} */ i) =>
-          html`<select id=${i} value=${plugin} onChange=${typed(setPlugin)}>
-            ${plugins.map((p) => html`<option value=${p}>${plain(p)}</option>`)}
-          </select>`}
-      <//>
-      <${Field} label="Id" hint="Lower-case letters, digits and dashes; generated if empty.">
-        ${(/** @type {string} */ i) =>
-          html`<input id=${i} value=${id} spellcheck="false" onInput=${typed(setID)} />`}
-      <//>
-    `}
-    <${Field} label="Label">
-      ${(/** @type {string} */ i) =>
-        html`<input id=${i} value=${label} onInput=${typed(setLabel)} />`}
-    <//>
-    ${fields.map(
-      (f) =>
-        html`<${Field}
-          key=${plugin + f}
-          label=${f}
-          hint=${plain(schema?.properties?.[f]?.description ?? '')}>
-          ${(/** @type {string} */ i) =>
-            html`<input
-              id=${i}
-              type=${/key|token|secret|password/.test(f) ? 'password' : 'text'}
-              autocomplete="off"
-              spellcheck="false"
-              value=${values.get(f) ?? shown(row?.config?.[f])}
-              onInput=${typed((v) => setValues(new Map(values).set(f, v)))} />`}
-        <//>`,
-    )}
-    <div class="buttons">
-      <button type="button" onClick=${done}>Cancel</button>
-      <${Do} kind="primary" run=${save}>Save<//>
+/** The model that answers. @param {{rows: Provider[], write: boolean}} p */
+function InUse({ rows, write }) {
+  const sessions = useLoaded('/v1/sessions?limit=100', ['sessions']).data?.sessions ?? [];
+  const running = sessions.filter((s) => s.state !== 'idle').length;
+  const now = rows.find((r) => r.active);
+  const [wanted, setWanted] = useState('');
+  return html`<section class="box" aria-label=${t('Model in use')}>
+    <header>
+      <h2>${t('Model in use')}</h2>
+      <span class="faint">${t('Every session uses it from its next step on.')}</span>
+      <a class="end" href=${href('chat')}>
+        ${running
+          ? count(running, '{n} session works now', '{n} sessions work now')
+          : t('Sessions')}
+      </a>
+    </header>
+    <div class="body flex use">
+      <select aria-label=${t('Model in use')} disabled=${!write} onChange=${typed(setWanted)}>
+        ${!now && html`<option value="" selected>${t('None')}</option>`}
+        ${rows.map(
+          (r) =>
+            html`<option value=${r.id} selected=${(wanted || now?.id) === r.id}>
+              ${plain(called(r)).slice(0, 64)}
+              ${r.config.model !== undefined && ` · ${plain(shown(r.config.model)).slice(0, 64)}`}
+            </option>`,
+        )}
+      </select>
+      ${write &&
+      html`<${Do}
+        kind="primary"
+        disabled=${!wanted || wanted === now?.id}
+        run=${() => api('PATCH', '/api/llm-providers/active', { name: wanted })}>
+        ${t('Use this model')}
+      <//>`}
     </div>
-  <//>`;
+    ${now?.plugin === 'llm-echo' &&
+    html`<p class="faint under">
+      ${t(
+        'The model that is built in repeats what you write. It needs no network, and is good for a look around.',
+      )}
+    </p>`}
+  </section>`;
 }
 
-/** The provider plugins, with their schemas.
- * @param {Admin<'OutPluginsBody'> | undefined} plugins
- * @param {Admin<'Provider'>[] | undefined} rows */
-export function kinds(plugins, rows) {
-  /** @type {Schemas} */
-  const schemas = new Map();
-  for (const p of plugins?.plugins ?? [])
-    if (p.category === 'llm-provider' && p.status === 'loaded')
-      schemas.set(p.name, /** @type {Schema} */ (p.config_schema));
-  for (const r of rows ?? [])
-    if (r.config_schema) schemas.set(r.plugin, /** @type {Schema} */ (r.config_schema));
-  return schemas;
-}
+/** @param {{r: Provider, write: boolean, tested: Admin<'Tested'> | undefined,
+ * test: (r: Provider) => Promise<void>, edit: (r: Provider) => void}} p */
+const Row = ({ r, write, tested, test, edit }) =>
+  html`<tr role="row">
+    <td role="cell" class="p1">
+      <span class="flex">
+        <${Tile} name=${called(r)} />
+        <span class="two">
+          <span>
+            <b class="strong"><${Name} text=${called(r)} max=${64} /></b>
+            ${r.active && html` <span class="badge good">${t('in use')}</span>`}
+          </span>
+          <small class="mono"><${Name} text=${r.id} max=${64} /></small>
+        </span>
+      </span>
+    </td>
+    <td role="cell" class="p4">
+      <code><${Name} text=${shown(r.config.model) || '–'} max=${48} /></code>
+    </td>
+    <td role="cell" class="wide">
+      ${r.plugin === 'llm-echo' ? t('none needed') : r.config.api_key ? t('sealed') : t('none')}
+    </td>
+    <td role="cell" class="p3">
+      ${tested
+        ? html`<${Result} of=${tested} />`
+        : html`<span class="faint">${t('not tested')}</span>`}
+    </td>
+    <td role="cell" class="p2">
+      ${write &&
+      html`<span class="acts">
+        <${Do}
+          kind="small"
+          label=${t('Test {name}', { name: plain(called(r)) })}
+          run=${() => test(r)}>
+          ${t('Test')}
+        <//>
+        <button
+          type="button"
+          class="small"
+          aria-label=${t('Change {name}', { name: plain(called(r)) })}
+          onClick=${() => edit(r)}>
+          ${t('Change')}
+        </button>
+        ${!r.active &&
+        html`<${Confirm}
+          kind="small quiet sq danger"
+          label=${t('Delete {name}', { name: plain(called(r)) })}
+          yes=${t('Delete the provider')}
+          ask=${rich('{name} and its settings are deleted, its key with them.', {
+            name: html`<b><${Name} text=${called(r)} /></b>`,
+          })}
+          run=${() => api('DELETE', `/api/llm-providers/${seg(r.id)}`)}>
+          <${Icon} of="trash" />
+        <//>`}
+      </span>`}
+    </td>
+  </tr>`;
 
-export default function Providers() {
+/** @param {{rest: string[]}} p */
+export default function Models({ rest: [part = ''] }) {
   const rows = useLoaded('/api/llm-providers', ['config', 'plugins']);
-  const plugins = useLoaded('/api/plugins', ['plugins']);
-  const [edit, setEdit] = useState(/** @type {{row?: Admin<'Provider'>} | null} */ (null));
-  const [tests, setTests] = useState(/** @type {Map<string, Admin<'Tested'>>} */ (new Map()));
-  const schemas = kinds(plugins.data, rows.data);
+  const [edit, setEdit] = useState(/** @type {Provider | null} */ (null));
+  const [tests, setTests] = useState(/** @type {Tests} */ (new Map()));
   const write = may('config:write');
+  const test = async (/** @type {Provider} */ r) => {
+    const got = await api(
+      'POST',
+      `/api/llm-providers/${seg(r.id)}/test?measure=true&timeout_ms=30000`,
+    );
+    setTests((all) => new Map(all).set(r.id, got));
+  };
   return html`<${View}
-    title="Models"
-    lead="Services that answer as the model. A new active provider is used from the next step on."
+    title=${t('Models')}
     actions=${write &&
-    html`<button type="button" class="primary" onClick=${() => setEdit({})}>
-      Add a provider
-    </button>`}>
+    html`
+      <${Do} kind="nophone" run=${() => Promise.all((rows.data ?? []).map(test))}>
+        <${Icon} of="play" />
+        ${t('Test all')}
+      <//>
+      <a class="button primary" href=${href('providers', 'add')}>
+        <${Icon} of="plus" />
+        ${t('Add a provider')}
+      </a>
+    `}>
     <${Of} of=${rows}>
-      ${(/** @type {Admin<'Provider'>[]} */ d) =>
-        html`<${Table}
-          label="Providers"
-          head=${['Provider', 'Kind', 'Model', 'State', null]}
-          rows=${d}
-          empty="There are no providers."
-          row=${(/** @type {Admin<'Provider'>} */ r) => html`<tr key=${r.id}>
-            <td>
-              <b><${Name} text=${called(r)} max=${64} /></b>
-              <br />
-              <small class="muted"><code>${plain(r.id)}</code></small>
-            </td>
-            <td>${plain(r.plugin)}</td>
-            <td><${Name} text=${shown(r.config.model)} max=${48} /></td>
-            <td>
-              ${r.active && html`<${Badge} state="active" />`} ${tests.has(r.id) &&
-              html`<span role="status">
-                ${tests.get(r.id)?.ok
-                  ? html`<span class="good">
-                      answers in ${ms(tests.get(r.id)?.latency_ms ?? 0)}
-                    </span>`
-                  : html`<span class="bad">
-                      <${Name} text=${tests.get(r.id)?.error} max=${200} />
-                    </span>`}
-              </span>`}
-            </td>
-            <td class="buttons">
-              ${write &&
-              html`
-                ${!r.active &&
-                html`<${Do}
-                  kind="small"
-                  run=${() => api('PATCH', '/api/llm-providers/active', { name: r.id })}>
-                  Use
-                <//>`}
-                <${Do}
-                  kind="small"
-                  run=${async () => {
-                    const t = await api('POST', `/api/llm-providers/${seg(r.id)}/test`);
-                    setTests(new Map(tests).set(r.id, t));
-                  }}>
-                  Test
-                <//>
-                <button type="button" class="small" onClick=${() => setEdit({ row: r })}>
-                  Change
-                </button>
-                ${!r.active &&
-                html`<${Confirm}
-                  kind="small danger"
-                  label=${`Delete ${plain(r.id)}`}
-                  yes="Delete"
-                  ask=${html`<b><${Name} text=${called(r)} /></b> and its settings are deleted.`}
-                  run=${() => api('DELETE', `/api/llm-providers/${seg(r.id)}`)}>
-                  Delete
-                <//>`}
-              `}
-            </td>
-          </tr>`} />`}
+      ${(/** @type {Provider[]} */ d) => html`
+        <${InUse} rows=${d} write=${write} />
+        ${write &&
+        part === 'add' &&
+        html`<section class="box" aria-label=${t('Add a provider')}>
+          <header>
+            <h2>${t('Add a provider')}</h2>
+            <a class="button quiet small end" href=${href('providers')}>${t('Done')}</a>
+          </header>
+          <div class="body"><${Add} /></div>
+        </section>`}
+        <section class="box" aria-label=${t('Providers')}>
+          <header><h2>${t('Providers')}</h2></header>
+          <table class="list" role="table" aria-label=${t('Providers')}>
+            <thead role="rowgroup">
+              <tr role="row">
+                <th role="columnheader">${t('Provider')}</th>
+                <th role="columnheader">${t('Model')}</th>
+                <th role="columnheader" class="wide">${t('Key')}</th>
+                <th role="columnheader">${t('Last test')}</th>
+                <th role="columnheader"><span class="sr">${t('Actions')}</span></th>
+              </tr>
+            </thead>
+            <tbody role="rowgroup">
+              ${d.map(
+                (r) =>
+                  html`<${Row}
+                    key=${r.id}
+                    r=${r}
+                    write=${write}
+                    tested=${tests.get(r.id)}
+                    test=${test}
+                    edit=${setEdit} />`,
+              )}
+            </tbody>
+          </table>
+        </section>
+      `}
     <//>
-    ${edit &&
-    html`<${Edit}
-      row=${edit.row}
-      plugins=${[...schemas.keys()]}
-      schemas=${schemas}
-      done=${() => setEdit(null)} />`}
+    ${edit && html`<${Edit} row=${edit} done=${() => setEdit(null)} />`}
   <//>`;
 }

@@ -3,8 +3,9 @@
 import { useState } from './vendor/hooks.js';
 import { Dialog } from './dialog.js';
 import { may } from './state.js';
+import { listed } from './text.js';
 import { Do, html } from './ui.js';
-import { t } from './words.js';
+import { rich, t } from './words.js';
 
 const SCOPES = [
   ['sessions:read', t('watch sessions')],
@@ -24,6 +25,19 @@ const SCOPES = [
   ['audit:read', t('read the audit log')],
   ['metrics:read', t('see metrics')],
 ];
+/** The rights that people ask about first. @type {readonly {scope: string, title: string}[]} */
+export const SHORT = [
+  { scope: 'sessions:read', title: t('Watch') },
+  { scope: 'sessions:write', title: t('Chat') },
+  { scope: 'approvals:answer', title: t('Approve') },
+  { scope: 'tools:call', title: t('Call tools') },
+  { scope: 'config:write', title: t('Change settings') },
+];
+
+/** Scopes in words. @param {string[]} some */
+export const summary = (some) =>
+  listed(SCOPES.filter(([s]) => some.includes(s)).map(([, what]) => what)) || t('nothing');
+
 /** Scopes for callers that prove their identity: a long-lived token cannot have them. */
 const OF_DEVICES = ['devices:approve', 'devices:manage', 'kernel:attach', 'skills:invoke'];
 export const DEFAULT = ['agents:read', 'memory:read', 'sessions:read', 'sessions:write'];
@@ -40,15 +54,15 @@ export function Scopes({ value, set, token }) {
     ${!token &&
     !value.has('approvals:answer') &&
     html`<p class="muted">
-      ${t('It cannot answer approvals. If it is your own device, and stays with you:')}
-      ${' '}
-      <button
-        type="button"
-        class="link"
-        disabled=${!may('approvals:answer')}
-        onClick=${() => toggle('approvals:answer')}>
-        ${t('allow it to answer')}
-      </button>
+      ${rich('It cannot answer approvals. If it is your own device, and stays with you: {allow}', {
+        allow: html`<button
+          type="button"
+          class="link"
+          disabled=${!may('approvals:answer')}
+          onClick=${() => toggle('approvals:answer')}>
+          ${t('allow it to answer')}
+        </button>`,
+      })}
     </p>`}
     ${SCOPES.filter(([s]) => !token || !OF_DEVICES.includes(s)).map(
       ([s, what]) =>

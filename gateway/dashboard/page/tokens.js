@@ -6,17 +6,19 @@ import { Copy } from './copy.js';
 import { may, useLoaded } from './state.js';
 import { Confirm, Dialog } from './dialog.js';
 import { plain } from './text.js';
-import { Badge, Do, Field, html, Name, Of, Table, Time, typed } from './ui.js';
+import { Scopes, summary } from './scopes.js';
+import { Do, Empty, Field, html, Name, Of, State, Time, typed } from './ui.js';
+import { rich, t } from './words.js';
 
 const DAYS = [
-  ['30', '30 days'],
-  ['90', '90 days'],
-  ['365', 'a year'],
-  ['', 'never'],
+  ['30', t('30 days')],
+  ['90', t('90 days')],
+  ['365', t('a year')],
+  ['', t('never')],
 ];
 
-/** @param {{done: () => void, Scopes: typeof import('./scopes.js').Scopes}} p */
-function Create({ done, Scopes }) {
+/** @param {{done: () => void}} p */
+function Create({ done }) {
   const servers = useLoaded(may('config:read') ? '/api/mcp/servers' : null, ['servers']);
   const [name, setName] = useState('');
   const [days, setDays] = useState('90');
@@ -24,10 +26,16 @@ function Create({ done, Scopes }) {
   const [only, setOnly] = useState(/** @type {Set<string>} */ (new Set()));
   const [made, setMade] = useState(/** @type {Admin<'NewToken'> | null} */ (null));
   if (made) {
-    return html`<${Dialog} title="The token" onClose=${done}>
-      <p>It is shown this once. A client sends it as <code>Authorization: Bearer …</code></p>
+    return html`<${Dialog} title=${t('The token')} onClose=${done}>
+      <p>
+        ${rich('It is shown this once. A client sends it as {header}', {
+          header: html`<code>Authorization: Bearer …</code>`,
+        })}
+      </p>
       <p class="big"><code>${plain(made.token)}</code> <${Copy} text=${made.token} /></p>
-      <div class="buttons"><button type="button" class="primary" onClick=${done}>Done</button></div>
+      <div class="buttons">
+        <button type="button" class="primary" onClick=${done}>${t('Done')}</button>
+      </div>
     <//>`;
   }
   const toggle = (/** @type {string} */ s) => {
@@ -47,14 +55,14 @@ function Create({ done, Scopes }) {
       }),
     );
   };
-  return html`<${Dialog} title="Create a token" onClose=${done}>
+  return html`<${Dialog} title=${t('Create a token')} onClose=${done}>
     <${Field}
-      label="Name"
-      hint="Rules, profiles and the audit log refer to the client as token:NAME.">
+      label=${t('Name')}
+      hint=${t('Rules, profiles and the audit log refer to the client as token:NAME.')}>
       ${(/** @type {string} */ id) =>
         html`<input id=${id} value=${name} spellcheck="false" onInput=${typed(setName)} />`}
     <//>
-    <${Field} label="Expires after">
+    <${Field} label=${t('Expires after')}>
       ${(/** @type {string} */ id) =>
         html`<select id=${id} value=${days} onChange=${typed(setDays)}>
           ${DAYS.map(([v, what]) => html`<option value=${v}>${what}</option>`)}
@@ -63,7 +71,7 @@ function Create({ done, Scopes }) {
     ${servers.data &&
     servers.data.length > 0 &&
     html`<fieldset class="scopes">
-      <legend>Only for these servers (none: for all)</legend>
+      <legend>${t('Only for these servers (none: for all)')}</legend>
       ${servers.data.map(
         (s) =>
           html`<label>
@@ -75,65 +83,89 @@ function Create({ done, Scopes }) {
       )}
     </fieldset>`}
     ${only.size
-      ? html`<p class="muted">A token for selected servers can only call their tools.</p>`
+      ? html`<p class="muted">${t('A token for selected servers can only call their tools.')}</p>`
       : html`<${Scopes} value=${scopes} set=${setScopes} token />`}
     <div class="buttons">
-      <button type="button" onClick=${done}>Cancel</button>
-      <${Do} arm kind="primary" disabled=${!name.trim()} run=${make}>Create<//>
+      <button type="button" onClick=${done}>${t('Cancel')}</button>
+      <${Do} arm kind="primary" disabled=${!name.trim()} run=${make}>${t('Create')}<//>
     </div>
   <//>`;
 }
 
-/** @param {{Scopes: typeof import('./scopes.js').Scopes}} p */
-export function Tokens({ Scopes }) {
+/** @param {{x: Admin<'LastingInfo'>, manage: boolean}} p */
+const Row = ({ x, manage }) =>
+  html`<tr role="row">
+    <td role="cell" class="p1"><b class="strong"><${Name} text=${x.name} max=${64} /></b></td>
+    <td role="cell" class="p2"><${State} state=${x.status} /></td>
+    <td role="cell" class="wide">
+      <small title=${x.scopes.join(', ')}>${summary(x.scopes)}</small>
+    </td>
+    <td role="cell" class="wide">
+      ${x.servers?.length
+        ? html`<${Name} text=${x.servers.join(', ')} max=${80} />`
+        : t('all servers')}
+    </td>
+    <td role="cell">${x.expires_at ? html`<${Time} at=${x.expires_at} />` : t('never')}</td>
+    <td role="cell">${x.last_used ? html`<${Time} at=${x.last_used} />` : t('never')}</td>
+    <td role="cell" class="p3">
+      <span class="only-narrow faint">${summary(x.scopes)}</span>
+      ${manage &&
+      html`<span class="acts">
+        <${Confirm}
+          kind="small danger"
+          label=${t('Revoke {name}', { name: plain(x.name) })}
+          yes=${t('Revoke')}
+          ask=${rich(
+            'Clients with the token {name} lose access at once, and their connections are closed.',
+            {
+              name: html`<b><${Name} text=${x.name} /></b>`,
+            },
+          )}
+          run=${() => api('DELETE', `/api/tokens/${seg(x.name)}`)}>
+          ${t('Revoke')}
+        <//>
+      </span>`}
+    </td>
+  </tr>`;
+
+export function Tokens() {
   const tokens = useLoaded('/api/tokens', ['devices']);
   const [open, setOpen] = useState(false);
   const manage = may('devices:manage');
   return html`
-    <header class="view">
-      <h2>Tokens</h2>
-      <div class="actions">
+    <section class="box" aria-label=${t('Tokens')}>
+      <header>
+        <h2>${t('Tokens')}</h2>
+        <span class="faint">
+          ${t('For MCP clients on other machines that do not have their own key.')}
+        </span>
         ${manage &&
-        html`<button type="button" onClick=${() => setOpen(true)}>Create a token</button>`}
-      </div>
-    </header>
-    <p class="lead">For MCP clients on other machines that do not have their own key.</p>
-    <${Of} of=${tokens}>
-      ${(/** @type {Admin<'LastingInfo'>[]} */ d) =>
-        html`<${Table}
-          label="Tokens"
-          head=${['Token', 'State', 'May', 'Servers', 'Expires', 'Last used', null]}
-          rows=${d}
-          empty="There are no tokens."
-          row=${(/** @type {Admin<'LastingInfo'>} */ t) => html`<tr key=${t.name}>
-            <td><b><${Name} text=${t.name} max=${64} /></b></td>
-            <td><${Badge} state=${t.status} /></td>
-            <td><small>${t.scopes.join(', ')}</small></td>
-            <td>
-              <small>
-                ${t.servers?.length
-                  ? html`<${Name} text=${t.servers.join(', ')} max=${80} />`
-                  : 'all'}
-              </small>
-            </td>
-            <td>${t.expires_at ? html`<${Time} at=${t.expires_at} />` : 'never'}</td>
-            <td>${t.last_used ? html`<${Time} at=${t.last_used} />` : 'never'}</td>
-            <td class="buttons">
-              ${manage &&
-              html`<${Confirm}
-                kind="small danger"
-                label=${`Revoke ${plain(t.name)}`}
-                yes="Revoke"
-                ask=${html`
-                  Clients with the token <b><${Name} text=${t.name} /></b> lose access at once, and
-                  their connections are closed.
-                `}
-                run=${() => api('DELETE', `/api/tokens/${seg(t.name)}`)}>
-                Revoke
-              <//>`}
-            </td>
-          </tr>`} />`}
-    <//>
-    ${open && html`<${Create} Scopes=${Scopes} done=${() => setOpen(false)} />`}
+        html`<button type="button" class="small end" onClick=${() => setOpen(true)}>
+          ${t('Create a token')}
+        </button>`}
+      </header>
+      <${Of} of=${tokens}>
+        ${(/** @type {Admin<'LastingInfo'>[]} */ d) =>
+          d.length
+            ? html`<table class="list" role="table" aria-label=${t('Tokens')}>
+                <thead role="rowgroup">
+                  <tr role="row">
+                    <th role="columnheader">${t('Token')}</th>
+                    <th role="columnheader">${t('State')}</th>
+                    <th role="columnheader" class="wide">${t('May')}</th>
+                    <th role="columnheader" class="wide">${t('Servers')}</th>
+                    <th role="columnheader">${t('Expires')}</th>
+                    <th role="columnheader">${t('Last used')}</th>
+                    <th role="columnheader"><span class="sr">${t('Actions')}</span></th>
+                  </tr>
+                </thead>
+                <tbody role="rowgroup">
+                  ${d.map((x) => html`<${Row} key=${x.name} x=${x} manage=${manage} />`)}
+                </tbody>
+              </table>`
+            : html`<${Empty}>${t('There are no tokens.')}<//>`}
+      <//>
+    </section>
+    ${open && html`<${Create} done=${() => setOpen(false)} />`}
   `;
 }

@@ -60,6 +60,14 @@ export const VIEWS = [
     load: () => import('./catalogue.js'),
   },
   {
+    at: 'clients',
+    title: t('Clients'),
+    icon: 'client',
+    needs: 'config:read',
+    group: t('Connect'),
+    load: () => import('./clients.js'),
+  },
+  {
     at: 'traffic',
     title: t('Traffic'),
     icon: 'traffic',

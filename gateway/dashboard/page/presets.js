@@ -1,0 +1,18 @@
+// Well-known services of models, as data: all of them speak OpenAI's API.
+// @ts-check
+
+/** A service. Local ones need no key and may be found on this machine; one without an address is
+ * for any other. @typedef {{name: string, url: string, local?: boolean}} Preset */
+
+/** @type {readonly Preset[]} */
+export const PRESETS = [
+  { name: 'OpenAI', url: 'https://api.openai.com/v1' },
+  { name: 'Anthropic', url: 'https://api.anthropic.com/v1' },
+  { name: 'Google', url: 'https://generativelanguage.googleapis.com/v1beta/openai' },
+  { name: 'Mistral', url: 'https://api.mistral.ai/v1' },
+  { name: 'OpenRouter', url: 'https://openrouter.ai/api/v1' },
+  { name: 'DeepSeek', url: 'https://api.deepseek.com/v1' },
+  { name: 'Groq', url: 'https://api.groq.com/openai/v1' },
+  { name: 'Ollama', url: 'http://127.0.0.1:11434/v1', local: true },
+  { name: 'LM Studio', url: 'http://127.0.0.1:1234/v1', local: true },
+];
