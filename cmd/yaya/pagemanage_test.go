@@ -63,3 +63,11 @@ func TestPageFirstRun(t *testing.T) {
 		},
 	})
 }
+
+// Settings have an editor for each type, and the audit tells what was changed.
+func TestPageSettings(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	b.serve()
+	b.scenario("settings", nil, nil)
+}

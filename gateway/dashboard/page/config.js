@@ -1,143 +1,164 @@
-// The configuration: every setting with the source of its value; and the plugins.
+// Settings: those of this browser, and those of yaya by subject, each with its source.
 // @ts-check
 import { useState } from './vendor/hooks.js';
 import { api, seg } from './api.js';
-import { may, useLoaded } from './state.js';
-import { Confirm, Dialog } from './dialog.js';
+import { Confirm } from './dialog.js';
+import { Edit, Switch } from './settingedit.js';
+import { href, may, useLoaded } from './state.js';
+import { style } from './style.js';
 import { plain } from './text.js';
-import { Badge, Do, Field, html, Name, Of, Table, typed, View } from './ui.js';
+import { ThisBrowser } from './thisbrowser.js';
+import { Empty, html, Icon, Name, Of, typed, View } from './ui.js';
+import { rich, t } from './words.js';
 
-/** @param {{row: Partial<Admin<'Setting'>>, done: () => void}} p */
-function Edit({ row, done }) {
-  const [key, setKey] = useState(row.key ?? '');
-  const [text, setText] = useState(
-    row.value === undefined ? '' : JSON.stringify(row.value, null, 2),
-  );
-  const save = async () => {
-    let value;
-    try {
-      value = JSON.parse(text);
-    } catch {
-      throw new Error('The value must be JSON: put quotes around a string.');
-    }
-    await api('PATCH', `/api/config/${seg(key.trim())}`, { value });
-    done();
-  };
-  return html`<${Dialog} title=${row.key ?? 'Set a value'} onClose=${done}>
-    ${row.doc && html`<p>${plain(row.doc)}</p>`}
-    ${!row.key &&
-    html`<${Field} label="Key">
-      ${(/** @type {string} */ id) =>
-        html`<input id=${id} value=${key} spellcheck="false" onInput=${typed(setKey)} />`}
-    <//>`}
-    <${Field} label="Value (JSON)">
-      ${(/** @type {string} */ id) =>
-        html`<textarea
-          id=${id}
-          class="code"
-          rows="6"
-          spellcheck="false"
-          value=${text}
-          onInput=${typed(setText)}></textarea>`}
-    <//>
-    <div class="buttons">
-      <button type="button" onClick=${done}>Cancel</button>
-      <${Do} kind="primary" disabled=${!key.trim()} run=${save}>Save<//>
-    </div>
-  <//>`;
-}
+style('settings');
+
+/** @typedef {Admin<'Setting'>} Setting */
+
+/** The subjects, with the beginnings of their keys. Everything else comes last. */
+const SUBJECTS = [
+  { title: t('Access'), of: ['approval', 'auth', 'workspace'] },
+  { title: t('Servers and tools'), of: ['servers', 'http', 'wire'] },
+  { title: t('Sandbox'), of: ['sandbox'] },
+  {
+    title: t('Models and agents'),
+    of: ['provider', 'strategy', 'loop', 'compaction', 'session', 'agent_tool'],
+  },
+  { title: t('What is kept'), of: ['traffic', 'retention'] },
+  { title: t('Log and telemetry'), of: ['log', 'otel'] },
+  { title: t('Plugins and hooks'), of: ['plugins', 'hooks'] },
+  { title: t('Plugins and providers, by key'), of: [] },
+];
+
+/** @param {Setting} s */
+const subjectOf = (s) => {
+  const first = s.key.split('.')[0];
+  const i =
+    s.type || s.key.startsWith('approval.') ? SUBJECTS.findIndex((x) => x.of.includes(first)) : -1;
+  return i < 0 ? SUBJECTS.length - 1 : i;
+};
+
+/** Where a value comes from, in words. */
+const ORIGINS = new Map([
+  ['flag', t('by a flag')],
+  ['environment', t('from the environment')],
+  ['set', t('set here')],
+  ['file', t('from the file')],
+  ['default', t('default')],
+]);
+
+/** @param {unknown} v */
+const worded = (v) =>
+  v === undefined
+    ? '–'
+    : typeof v === 'string'
+      ? v
+      : Array.isArray(v) && v.every((x) => typeof x === 'string')
+        ? v.join(', ') || '–'
+        : JSON.stringify(v);
+
+/** @param {{s: Setting, write: boolean, change: (s: Setting) => void}} p */
+const Row = ({ s, write, change }) =>
+  html`<li class="setting">
+    <span class="two">
+      <code class="strong"><${Name} text=${s.key} max=${100} /></code>
+      ${s.doc && html`<small lang="en">${plain(s.doc)}</small>`}
+    </span>
+    <span class="value">
+      ${s.type === 'boolean'
+        ? html`<${Switch} s=${s} write=${write} />`
+        : html`<code>
+            <${Name}
+              text=${s.value === undefined && s.unset ? s.unset : worded(s.value)}
+              max=${80} />
+          </code>`}
+      ${s.origin &&
+      s.origin !== 'default' &&
+      html`<span class="badge">${ORIGINS.get(s.origin) ?? plain(s.origin)}</span>`}
+      ${s.waits && html`<span class="badge busy">${t('from the next start on')}</span>`}
+    </span>
+    ${write &&
+    html`<span class="acts">
+      ${s.origin === 'set' &&
+      html`<${Confirm}
+        kind="small quiet"
+        label=${t('Unset {key}', { key: plain(s.key) })}
+        yes=${t('Unset')}
+        ask=${rich('{key} returns to the value that it has without this change.', {
+          key: html`<code><${Name} text=${s.key} /></code>`,
+        })}
+        run=${() => api('DELETE', `/api/config/${seg(s.key)}`)}>
+        ${t('Unset')}
+      <//>`}
+      ${s.type !== 'boolean' &&
+      html`<button
+        type="button"
+        class="small"
+        aria-label=${t('Change {name}', { name: plain(s.key) })}
+        onClick=${() => change(s)}>
+        ${t('Change')}
+      </button>`}
+    </span>`}
+  </li>`;
 
 export default function Config() {
   const rows = useLoaded('/api/settings', ['config']);
-  const plugins = useLoaded('/api/plugins', ['plugins', 'config']);
-  const [edit, setEdit] = useState(/** @type {Partial<Admin<'Setting'>> | null} */ (null));
+  const [edit, setEdit] = useState(/** @type {Partial<Setting> | null} */ (null));
   const [filter, setFilter] = useState('');
+  const [changed, setChanged] = useState(false);
   const write = may('config:write');
   const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
   return html`<${View}
-    title="Settings"
+    title=${t('Settings')}
     actions=${write &&
-    html`<button type="button" onClick=${() => setEdit({})}>Set a value</button>`}>
-    <${Field} label="Find">
-      ${(/** @type {string} */ id) =>
-        html`<input id=${id} type="search" value=${filter} onInput=${typed(setFilter)} />`}
-    <//>
+    html`
+      <a class="button" href=${href('start')}><${Icon} of="play" />${t('Setup')}</a>
+      <button type="button" onClick=${() => setEdit({})}>
+        <${Icon} of="plus" />
+        ${t('Set a value')}
+      </button>
+    `}>
+    ${!words.length && !changed && html`<${ThisBrowser} />`}
+    <div class="filters top">
+      <input
+        type="search"
+        class="narrow"
+        aria-label=${t('Filter settings')}
+        placeholder=${t('Filter settings')}
+        value=${filter}
+        onInput=${typed(setFilter)} />
+      <div class="seg" role="group" aria-label=${t('Show')}>
+        ${[false, true].map(
+          (c) =>
+            html`<button type="button" aria-pressed=${c === changed} onClick=${() => setChanged(c)}>
+              ${c ? t('Changed') : t('All')}
+            </button>`,
+        )}
+      </div>
+    </div>
     <${Of} of=${rows}>
-      ${(/** @type {Admin<'Setting'>[]} */ d) =>
-        html`<${Table}
-          label="Settings"
-          head=${['Key', 'Value', 'From', null]}
-          rows=${d.filter((r) =>
-            words.every((w) => `${r.key} ${r.doc ?? ''}`.toLowerCase().includes(w)),
-          )}
-          empty="No settings match."
-          row=${(/** @type {Admin<'Setting'>} */ r) => html`<tr key=${r.key}>
-            <td>
-              <code><${Name} text=${r.key} max=${100} /></code>
-              ${r.doc && html`<br /><small class="muted">${plain(r.doc)}</small>`}
-            </td>
-            <td>
-              <code>
-                <${Name} text=${r.value === undefined ? '–' : JSON.stringify(r.value)} max=${120} />
-              </code>
-            </td>
-            <td>${plain(r.origin || '–')}</td>
-            <td class="buttons">
-              ${write &&
-              html`
-                <button
-                  type="button"
-                  class="small"
-                  aria-label=${`Change ${plain(r.key)}`}
-                  onClick=${() => setEdit(r)}>
-                  Change
-                </button>
-                ${r.origin === 'set' &&
-                html`<${Confirm}
-                  kind="small"
-                  label=${`Unset ${plain(r.key)}`}
-                  yes="Unset"
-                  ask=${html`
-                    <code><${Name} text=${r.key} /></code> returns to the value that it has without
-                    this change.
-                  `}
-                  run=${() => api('DELETE', `/api/config/${seg(r.key)}`)}>
-                  Unset
-                <//>`}
-              `}
-            </td>
-          </tr>`} />`}
-    <//>
-    <h2>Plugins</h2>
-    <${Of} of=${plugins}>
-      ${(/** @type {Admin<'OutPluginsBody'>} */ d) =>
-        html`<${Table}
-          label="Plugins"
-          head=${['Plugin', 'Category', 'Version', 'State', null]}
-          rows=${d.plugins}
-          empty="There are no plugins."
-          row=${(/** @type {Admin<'Plugin'>} */ p) => html`<tr key=${p.name}>
-            <td><code><${Name} text=${p.name} /></code></td>
-            <td>${plain(p.category)}</td>
-            <td>${plain(p.version)}</td>
-            <td>
-              <${Badge} state=${p.enabled ? p.status : 'disabled'} />
-              ${p.error &&
-              html`<br /><small class="bad"><${Name} text=${p.error} max=${200} /></small>`}
-              ${p.enabled !== (p.status === 'loaded') &&
-              html`<br /><small class="muted">from the next start on</small>`}
-            </td>
-            <td class="buttons">
-              ${write &&
-              p.name !== 'web' &&
-              html`<${Do}
-                kind="small"
-                label=${`${p.enabled ? 'Switch off' : 'Switch on'} ${plain(p.name)}`}
-                run=${() => api('PATCH', `/api/plugins/${seg(p.name)}`, { enabled: !p.enabled })}>
-                ${p.enabled ? 'Switch off' : 'Switch on'}
-              <//>`}
-            </td>
-          </tr>`} />`}
+      ${(/** @type {Setting[]} */ d) => {
+        const some = d.filter(
+          (r) =>
+            words.every((w) => `${r.key} ${r.doc ?? ''}`.toLowerCase().includes(w)) &&
+            (!changed || (r.origin && r.origin !== 'default')),
+        );
+        if (!some.length) return html`<${Empty}>${t('No settings match.')}<//>`;
+        return SUBJECTS.map((subject, i) => {
+          const mine = some.filter((s) => subjectOf(s) === i);
+          return (
+            mine.length > 0 &&
+            html`<section class="box" key=${i} aria-label=${subject.title}>
+              <header><h2>${subject.title}</h2></header>
+              <ul class="rows">
+                ${mine.map(
+                  (s) => html`<${Row} key=${s.key} s=${s} write=${write} change=${setEdit} />`,
+                )}
+              </ul>
+            </section>`
+          );
+        });
+      }}
     <//>
     ${edit && html`<${Edit} row=${edit} done=${() => setEdit(null)} />`}
   <//>`;

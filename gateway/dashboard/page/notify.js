@@ -90,7 +90,7 @@ function disable(done) {
 }
 
 /** The line with the switch for notifications of the browser. */
-function Browser() {
+export function Browser() {
   const [on, setOn] = useState(wanted());
   if (!('Notification' in window))
     return html`<span>${t('This browser has no notifications.')}</span>`;

@@ -8,10 +8,12 @@ import { PLACES, setSingle, single } from './keys.js';
 import { href, may, page, useLoaded } from './state.js';
 import { style } from './style.js';
 import { plain, stateWord, words } from './text.js';
+import { choose } from './theme.js';
+import { THEMES } from './thisbrowser.js';
 import { toast } from './toast.js';
 import { html, Icon } from './ui.js';
 import { VIEWS, viewAt } from './views.js';
-import { rich, t } from './words.js';
+import { language, LANGUAGES, rich, speak, t } from './words.js';
 
 style('palette');
 
@@ -69,6 +71,28 @@ function useEntries() {
         name: t('Add a server'),
         hint: '',
         to: href('servers', '', 'new'),
+      });
+    for (const x of THEMES)
+      all.push({
+        group: 'commands',
+        icon: 'sun',
+        name: t('Theme: {now}', { now: x.title }),
+        hint: '',
+        run: async () => {
+          choose(x.at);
+          return t('Theme: {now}', { now: x.title });
+        },
+      });
+    for (const l of LANGUAGES.filter((x) => x.at !== language()))
+      all.push({
+        group: 'commands',
+        icon: 'settings',
+        name: t('Language: {name}', { name: l.name }),
+        hint: '',
+        run: async () => {
+          speak(l.at);
+          return t('Language: {name}', { name: l.name });
+        },
       });
     for (const v of VIEWS.filter((x) => may(x.needs)))
       all.push({ group: 'places', icon: v.icon, name: v.title, hint: '', to: href(v.at) });

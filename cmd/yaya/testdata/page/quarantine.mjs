@@ -44,5 +44,5 @@ await run(async () => {
   await page.getByRole('button', { name: 'Call it' }).click();
   await page.getByRole('region', { name: 'Result' }).getByText('sunny').waitFor();
   await go(page, 'audit');
-  await page.getByRole('cell', { name: 'tools_approved' }).first().waitFor();
+  await page.getByRole('listitem').filter({ hasText: 'tools_approved' }).first().waitFor();
 });
