@@ -1,93 +1,142 @@
 // The hooks and skills of the user, of packages, and of the folder that yaya runs in.
 // @ts-check
 import { useLoaded } from './state.js';
-import { ms, plain } from './text.js';
-import { count } from './words.js';
-import { html, Name, Of, Table } from './ui.js';
+import { listed, ms, plain } from './text.js';
+import { Empty, html, Name, Of } from './ui.js';
+import { count, rich, t } from './words.js';
 
 export function Hooks() {
   const hooks = useLoaded('/api/hooks', ['config']);
-  return html`
-    <h2>Hooks</h2>
+  return html`<section class="box" aria-label=${t('Hooks')}>
+    <header>
+      <h2>${t('Hooks')}</h2>
+      <span class="faint">${t('Commands that run when something happens.')}</span>
+    </header>
     <${Of} of=${hooks}>
       ${(/** @type {Admin<'Hooks'>} */ d) => html`
         ${d.problem &&
-        html`<p class="problem" role="alert">
+        html`<p class="problem within" role="alert">
           ${d.denies
-            ? 'Calls of tools are denied, since hooks cannot be read: '
-            : 'A file has a mistake, and the hooks that were read before are in force: '}
+            ? t('Calls of tools are denied, since hooks cannot be read:')
+            : t('A file has a mistake, and the hooks that were read before are in force:')}
+          ${' '}
           <${Name} text=${d.problem} max=${1000} />
         </p>`}
-        <${Table}
-          label="Hooks"
-          head=${['Hook', 'Event', 'Command', 'At most', 'File']}
-          rows=${d.hooks}
-          empty="No hooks. A hook is a command that runs when something happens; the file hooks.toml in yaya's configuration folder has them."
-          row=${(/** @type {Admin<'Hook'>} */ k) => html`<tr key=${k.file + k.name}>
-            <td><${Name} text=${k.name} max=${80} /></td>
-            <td>
-              ${plain(k.event)}
-              ${k.tool &&
-              html`<br /><small class="muted"><${Name} text=${k.tool} max=${80} /></small>`}
-            </td>
-            <td><code><${Name} text=${k.command} max=${200} /></code></td>
-            <td>${ms(k.timeout_ms)}</td>
-            <td><code><${Name} text=${k.file} max=${200} /></code></td>
-          </tr>`} />
+        ${d.hooks.length
+          ? html`<table class="list" role="table" aria-label=${t('Hooks')}>
+              <thead role="rowgroup">
+                <tr role="row">
+                  <th role="columnheader">${t('Hook')}</th>
+                  <th role="columnheader">${t('Event')}</th>
+                  <th role="columnheader">${t('Command')}</th>
+                  <th role="columnheader" class="num">${t('At most')}</th>
+                </tr>
+              </thead>
+              <tbody role="rowgroup">
+                ${d.hooks.map(
+                  (k) => html`<tr role="row" key=${k.file + k.name}>
+                    <td role="cell" class="p1">
+                      <span class="two">
+                        <b class="strong"><${Name} text=${k.name} max=${80} /></b>
+                        <small class="mono"><${Name} text=${k.file} max=${200} /></small>
+                      </span>
+                    </td>
+                    <td role="cell" class="p2">
+                      ${plain(k.event)}
+                      ${k.tool &&
+                      html`<br /><small class="faint"><${Name} text=${k.tool} max=${80} /></small>`}
+                    </td>
+                    <td role="cell" class="p3">
+                      <code><${Name} text=${k.command} max=${200} /></code>
+                    </td>
+                    <td role="cell" class="num">${ms(k.timeout_ms)}</td>
+                  </tr>`,
+                )}
+              </tbody>
+            </table>`
+          : html`<${Empty}>
+              ${t('No hooks. The file hooks.toml in yaya’s configuration folder has them.')}
+            <//>`}
         ${!!d.ignored.length &&
-        html`<p class="muted">
-          Hooks of Claude Code that yaya does not run: ${d.ignored.map((x) => plain(x)).join(', ')}
+        html`<p class="faint under">
+          ${t('Hooks of Claude Code that yaya does not run: {names}', { names: listed(d.ignored) })}
         </p>`}
       `}
     <//>
-  `;
+  </section>`;
 }
+
+/** The users of a skill. @param {Admin<'Skill'>} s */
+const use = (s) =>
+  s.shadowed_by
+    ? rich('not used: {other} counts', {
+        other: html`<code><${Name} text=${s.shadowed_by} max=${120} /></code>`,
+      })
+    : s.manual
+      ? t('by people')
+      : t('by agents and people');
 
 export function Skills() {
   const skills = useLoaded('/api/skills', ['config']);
-  return html`
-    <h2>Skills</h2>
+  return html`<section class="box" aria-label=${t('Skills')}>
+    <header>
+      <h2>${t('Skills')}</h2>
+      <span class="faint">${t('Instructions that agents read when they need them.')}</span>
+    </header>
     <${Of} of=${skills}>
       ${(/** @type {Admin<'Skills'>} */ d) => html`
-        <${Table}
-          label="Skills"
-          head=${['Skill', 'Description', 'Use', 'Folder']}
-          rows=${d.skills}
-          empty="No skills."
-          row=${(/** @type {Admin<'Skill'>} */ s) => html`<tr key=${s.folder}>
-            <td><${Name} text=${s.name} max=${64} /></td>
-            <td>
-              <${Name} text=${s.description} max=${300} />
-              ${s.warnings.map(
-                (w) => html`<br /><small class="muted"><${Name} text=${w} max=${200} /></small>`,
-              )}
-            </td>
-            <td>
-              ${s.shadowed_by
-                ? html`not used: <code><${Name} text=${s.shadowed_by} max=${120} /></code> counts`
-                : s.manual
-                  ? 'by people'
-                  : 'by agents and people'}
-            </td>
-            <td><code><${Name} text=${s.folder} max=${200} /></code></td>
-          </tr>`} />
+        ${d.skills.length
+          ? html`<table class="list" role="table" aria-label=${t('Skills')}>
+              <thead role="rowgroup">
+                <tr role="row">
+                  <th role="columnheader">${t('Skill')}</th>
+                  <th role="columnheader">${t('Description')}</th>
+                  <th role="columnheader">${t('Use')}</th>
+                </tr>
+              </thead>
+              <tbody role="rowgroup">
+                ${d.skills.map(
+                  (s) => html`<tr role="row" key=${s.folder}>
+                    <td role="cell" class="p1">
+                      <span class="two">
+                        <b class="strong"><${Name} text=${s.name} max=${64} /></b>
+                        <small class="mono"><${Name} text=${s.folder} max=${200} /></small>
+                      </span>
+                    </td>
+                    <td role="cell" class="p3">
+                      <${Name} text=${s.description} max=${300} />
+                      ${s.warnings.map(
+                        (w) =>
+                          html`<br /><small class="warn"><${Name} text=${w} max=${200} /></small>`,
+                      )}
+                    </td>
+                    <td role="cell" class="p2">${use(s)}</td>
+                  </tr>`,
+                )}
+              </tbody>
+            </table>`
+          : html`<${Empty}>${t('No skills.')}<//>`}
         ${!!d.broken.length &&
-        html`
+        html`<div class="under">
           <p class="notice">
-            ${count(d.broken.length, '{n} folder is', '{n} folders are')} not a skill, or not read
-            as a whole:
+            ${count(
+              d.broken.length,
+              '{n} folder is not a skill, or not read as a whole:',
+              '{n} folders are not skills, or not read as a whole:',
+            )}
           </p>
           <ul class="plain">
             ${d.broken.map(
               (b) =>
                 html`<li key=${b.folder}>
                   <code><${Name} text=${b.folder} max=${200} /></code>
-                  : <${Name} text=${b.reason} max=${500} />
+                  ${' '}
+                  <${Name} text=${b.reason} max=${500} />
                 </li>`,
             )}
           </ul>
-        `}
+        </div>`}
       `}
     <//>
-  `;
+  </section>`;
 }

@@ -3,20 +3,40 @@
 import { api, seg } from './api.js';
 import { Hooks, Skills } from './extras.js';
 import { href, may, useLoaded } from './state.js';
-import { plain, pretty } from './text.js';
-import { Badge, Do, html, Name, Of, Pre, Table, Time, View } from './ui.js';
+import { listed, plain, pretty } from './text.js';
+import { style } from './style.js';
+import { Do, Empty, html, Icon, Name, Of, Pre, State, Table, Time, View } from './ui.js';
+import { rich, t } from './words.js';
+
+style('servers');
+style('models');
+style('devices');
+style('plugins');
 
 /** The points of guards, in words. */
 const GUARDS = new Map([
-  ['pre_tool', 'calls of tools'],
-  ['prompt', 'your messages'],
+  ['pre_tool', t('calls of tools')],
+  ['prompt', t('your messages')],
+]);
+
+/** The kinds of plugins, in words. */
+const KINDS = new Map([
+  ['strategy', t('strategy')],
+  ['llm-provider', t('models')],
+  ['memory', t('memory')],
+  ['tool', t('tools')],
+  ['skill', t('skills')],
+  ['adapter', t('adapter')],
 ]);
 
 /** @param {Admin<'Plugin'>} p */
-const guarded = (p) => (p.guards ?? []).map((g) => GUARDS.get(g) ?? plain(g)).join(' and ');
+const kindOf = (p) => KINDS.get(p.category) ?? plain(p.category);
 
 /** @param {Admin<'Plugin'>} p */
-const stateOf = (p) => (p.status === 'unloaded' && !p.enabled ? 'switched_off' : p.status);
+const guarded = (p) => listed((p.guards ?? []).map((g) => GUARDS.get(g) ?? g));
+
+/** @param {Admin<'Plugin'>} p */
+const stateOf = (p) => (p.status === 'unloaded' && !p.enabled ? 'disabled' : p.status);
 
 /** @param {{rest: string[]}} p */
 export default function Plugins({ rest: [name] }) {
@@ -30,28 +50,28 @@ export default function Plugins({ rest: [name] }) {
   };
   if (name && plugins.data && !one)
     return html`<${View} title=${name}>
-      <p class="empty">Plugin not found. <a href=${href('plugins')}>All plugins</a></p>
+      <${Empty} icon="plugin">
+        ${t('Plugin not found.')} <a href=${href('plugins')}>${t('All plugins')}</a>
+      <//>
     <//>`;
   if (one) return html`<${One} p=${one} health=${of(one.name)} again=${again} />`;
-  return html`<${View}
-    title="Plugins"
-    lead="The parts of yaya, plugins that you have installed, and the hooks and skills of agents.">
+  return html`<${View} title=${t('Plugins')}>
     <${Of} of=${plugins}>
       ${(/** @type {{plugins: Admin<'Plugin'>[]}} */ d) =>
         html`
           <${Stopped} all=${d.plugins} />
           <${Rows}
-            label="Installed plugins"
+            label=${t('Installed plugins')}
             all=${d.plugins.filter((p) => !p.bundled)}
             of=${of}
-            empty="No plugins are installed." />
+            empty=${t('No plugins are installed. On a terminal, yaya plugin install adds one.')} />
         `}
     <//>
     <${Hooks} />
     <${Skills} />
     ${plugins.data &&
     html`<${Rows}
-      label="Parts of yaya"
+      label=${t('Parts of yaya')}
       all=${plugins.data.plugins.filter((p) => p.bundled)}
       of=${of} />`}
   <//>`;
@@ -65,8 +85,10 @@ const Stopped = ({ all }) =>
     .map(
       (p) =>
         html`<p key=${p.name} class="problem" role="alert">
-          <a href=${href('plugins', p.name)}><${Name} text=${p.name} max=${64} /></a> guards
-          ${' ' + guarded(p)} and does not work: they are denied.
+          ${rich('{name} guards {what} and does not work: they are denied.', {
+            name: html`<a href=${href('plugins', p.name)}><${Name} text=${p.name} max=${64} /></a>`,
+            what: guarded(p),
+          })}
         </p>`,
     );
 
@@ -74,35 +96,74 @@ const Stopped = ({ all }) =>
 
 /** @param {{label: string, all: Admin<'Plugin'>[], of: (name: string) => Health,
  * empty?: string}} p */
-const Rows = ({ label, all, of, empty = 'None.' }) =>
-  html`
-    <h2>${label}</h2>
-    <${Table}
-      label=${label}
-      head=${['Plugin', 'Category', 'Version', 'State', 'Health']}
-      rows=${all}
-      empty=${empty}
-      row=${(/** @type {Admin<'Plugin'>} */ p) => html`<tr key=${p.name}>
-        <td><a href=${href('plugins', p.name)}><${Name} text=${p.name} max=${64} /></a></td>
-        <td>
-          ${p.package?.parts ? 'package' : plain(p.category)}
-          ${!!p.guards?.length && html`<br /><small class="muted">guards ${guarded(p)}</small>`}
-        </td>
-        <td>${plain(p.version)}</td>
-        <td>
-          <${Badge} state=${stateOf(p)} />
-          ${p.error &&
-          html`<br /><small class="bad"><${Name} text=${p.error} max=${160} /></small>`}
-        </td>
-        <td><${Standing} health=${of(p.name)} /></td>
-      </tr>`} />
-  `;
+const Rows = ({ label, all, of, empty = '' }) =>
+  html`<section class="box" aria-label=${label}>
+    <header><h2>${label}</h2><span class="faint">${all.length}</span></header>
+    ${all.length
+      ? html`<table class="list" role="table" aria-label=${label}>
+          <thead role="rowgroup">
+            <tr role="row">
+              <th role="columnheader">${t('Plugin')}</th>
+              <th role="columnheader">${t('State')}</th>
+              <th role="columnheader" class="wide">${t('Kind')}</th>
+              <th role="columnheader">${t('Health')}</th>
+              <th role="columnheader"><span class="sr">${t('Actions')}</span></th>
+            </tr>
+          </thead>
+          <tbody role="rowgroup">
+            ${all.map((p) => html`<${Row} key=${p.name} p=${p} health=${of(p.name)} />`)}
+          </tbody>
+        </table>`
+      : html`<${Empty} icon="plugin">${empty}<//>`}
+  </section>`;
+
+/** @param {{p: Admin<'Plugin'>, health: Health}} props */
+const Row = ({ p, health }) =>
+  html`<tr role="row">
+    <td role="cell" class="p1">
+      <span class="two">
+        <a class="strong" href=${href('plugins', p.name)}><${Name} text=${p.name} max=${64} /></a>
+        <small>
+          ${plain(p.version)}
+          ${!!p.guards?.length && html`, ${t('guards {what}', { what: guarded(p) })}`}
+        </small>
+      </span>
+    </td>
+    <td role="cell" class="p2">
+      <${State} state=${stateOf(p)} />
+      ${p.enabled !== (p.status === 'loaded') &&
+      p.status !== 'failed' &&
+      html`<br /><small class="faint">${t('from the next start on')}</small>`}
+    </td>
+    <td role="cell" class="wide">${p.package?.parts ? t('package') : kindOf(p)}</td>
+    <td role="cell" class="p4">
+      ${p.error
+        ? html`<small class="bad"><${Name} text=${p.error} max=${160} /></small>`
+        : html`<${Standing} health=${health} />`}
+    </td>
+    <td role="cell" class="p3">
+      ${may('config:write') &&
+      p.name !== 'web' &&
+      html`<span class="acts"><${Switch} p=${p} /></span>`}
+    </td>
+  </tr>`;
+
+/** @param {{p: Admin<'Plugin'>}} props */
+const Switch = ({ p }) =>
+  html`<${Do}
+    kind="small quiet"
+    label=${p.enabled
+      ? t('Turn off {name}', { name: plain(p.name) })
+      : t('Turn on {name}', { name: plain(p.name) })}
+    run=${() => api('PATCH', `/api/plugins/${seg(p.name)}`, { enabled: !p.enabled })}>
+    ${p.enabled ? t('Turn off') : t('Turn on')}
+  <//>`;
 
 /** @param {{health: Health}} p */
 const Standing = ({ health }) =>
   health
     ? html`
-        <${Badge} state=${health.status} />
+        <${State} state=${health.status} />
         ${health.status !== 'ok' &&
         html`<br /><small class="muted"><${Name} text=${health.summary} max=${120} /></small>`}
       `
@@ -120,78 +181,91 @@ function One({ p, health, again }) {
   };
   return html`<${View}
     title=${p.name}
-    actions=${of && may('config:write') && html`<${Do} kind="primary" run=${reload}>Reload<//>`}>
+    actions=${of &&
+    may('config:write') &&
+    html`<${Do} kind="primary" run=${reload}><${Icon} of="restart" />${t('Reload')}<//>`}
+    crumb=${html`<a href=${href('plugins')}>${t('Plugins')}</a>`}>
     <p>
-      <${Badge} state=${stateOf(p)} /> ${p.error && html`<${Name} text=${p.error} max=${1000} />`}
+      <${State} state=${stateOf(p)} /> ${p.error && html`<${Name} text=${p.error} max=${1000} />`}
     </p>
     <dl>
-      <dt>Version</dt>
+      <dt>${t('Version')}</dt>
       <dd>
-        ${plain(p.version)}
-        ,
-        ${of?.parts ? 'package: ' + plain(of.parts.format) : 'category ' + plain(p.category)}
+        ${of?.parts
+          ? t('{version}, a package: {format}', {
+              version: plain(p.version),
+              format: plain(of.parts.format),
+            })
+          : t('{version}, of the kind {kind}', {
+              version: plain(p.version),
+              kind: kindOf(p),
+            })}
       </dd>
       ${of?.description &&
-      html`<dt>Description</dt><dd><${Name} text=${of.description} max=${500} /></dd>`}
+      html`<dt>${t('Description')}</dt><dd><${Name} text=${of.description} max=${500} /></dd>`}
       ${!!p.guards?.length &&
-      html`<dt>Guards</dt><dd>${guarded(p)}: while it does not work, they are denied</dd>`}
-      <dt>Source</dt>
+      html`
+        <dt>${t('Guards')}</dt>
+        <dd>${t('{what}: while it does not work, they are denied', { what: guarded(p) })}</dd>
+      `}
+      <dt>${t('Source')}</dt>
       <dd>
         ${of
           ? html`
               <code><${Name} text=${of.source} max=${500} /></code>
-              ${of.editable && ', editable: changes of its files run without another question'}
+              ${of.editable &&
+              html`<br />${t('Editable: changes of its files run without another question.')}`}
             `
           : p.bundled
-            ? 'a part of yaya'
-            : 'unknown'}
+            ? t('a part of yaya')
+            : t('unknown')}
       </dd>
-      ${of && html`<dt>Installed</dt><dd><${Time} at=${of.installed} /></dd>`}
+      ${of && html`<dt>${t('Installed')}</dt><dd><${Time} at=${of.installed} /></dd>`}
       ${of?.digest &&
-      html`<dt>Digest</dt><dd><code><${Name} text=${of.digest} max=${100} /></code></dd>`}
+      html`<dt>${t('Digest')}</dt><dd><code><${Name} text=${of.digest} max=${100} /></code></dd>`}
       ${!!of?.requires?.length &&
-      html`<dt>Requires</dt><dd>${of.requires.map((r) => plain(r)).join(', ')}</dd>`}
+      html`<dt>${t('Requires')}</dt><dd>${of.requires.map((r) => plain(r)).join(', ')}</dd>`}
       ${!!of?.gets?.length &&
-      html`<dt>Gets events</dt><dd>${of.gets.map((g) => plain(g)).join(', ')}</dd>`}
+      html`<dt>${t('Gets events')}</dt><dd>${of.gets.map((g) => plain(g)).join(', ')}</dd>`}
     </dl>
     ${of?.problem && html`<p class="problem"><${Name} text=${of.problem} max=${1000} /></p>`}
     ${!!of?.runs?.length &&
     html`
-      <h2>Runs</h2>
-      <${Pre} all text=${plain(of.runs.join(' '))} label="Its program and arguments" />
+      <h2>${t('Runs')}</h2>
+      <${Pre} all text=${plain(of.runs.join(' '))} label=${t('Its program and arguments')} />
     `}
     ${of?.parts && html`<${Parts} of=${of.parts} />`}
     ${of &&
     !of.parts &&
     html`
-      <h2>Permissions</h2>
+      <h2>${t('Permissions')}</h2>
       <ul class="plain">
         ${of.permissions.map(
           (line) => html`<li key=${line}><${Name} text=${line} max=${4096} /></li>`,
         )}
       </ul>
     `}
-    <h2>Health</h2>
+    <h2>${t('Health')}</h2>
     ${health
       ? html`
-          <p><${Badge} state=${health.status} /> <${Name} text=${health.summary} max=${1000} /></p>
+          <p><${State} state=${health.status} /> <${Name} text=${health.summary} max=${1000} /></p>
           ${!!health.details?.length &&
           html`<${Table}
-            label="Checks"
-            head=${['Check', 'State', 'Message']}
+            label=${t('Checks')}
+            head=${[t('Check'), t('State'), t('Message')]}
             rows=${health.details}
-            empty="None."
+            empty=""
             row=${(/** @type {Admin<'HealthCheck'>} */ c) => html`<tr key=${c.name}>
               <td><${Name} text=${c.name} max=${100} /></td>
-              <td><${Badge} state=${c.status} /></td>
+              <td><${State} state=${c.status} /></td>
               <td><${Name} text=${c.message} max=${600} /></td>
             </tr>`} />`}
         `
-      : html`<p class="muted" role="status">Loading …</p>`}
+      : html`<p class="muted" role="status">${t('Loading …')}</p>`}
     ${Object.keys(p.current_config).length > 0 &&
     html`
-      <h2>Settings</h2>
-      <${Pre} text=${pretty(p.current_config)} label="Settings, secrets masked" />
+      <h2>${t('Settings')}</h2>
+      <${Pre} text=${pretty(p.current_config)} label=${t('Settings, secrets masked')} />
     `}
   <//>`;
 }
@@ -200,10 +274,10 @@ function One({ p, health, again }) {
  * @param {{of: Admin<'Parts'>}} p */
 const Parts = ({ of }) =>
   [
-    { what: 'Servers', lines: of.servers },
-    { what: 'Skills', lines: of.skills },
-    { what: 'Hooks', lines: of.hooks },
-    { what: 'Left out', lines: of.left_out },
+    { what: t('Servers'), lines: of.servers },
+    { what: t('Skills'), lines: of.skills },
+    { what: t('Hooks'), lines: of.hooks },
+    { what: t('Left out'), lines: of.left_out },
   ]
     .filter((part) => part.lines?.length)
     .map(

@@ -4,7 +4,11 @@
 import { Command } from './copy.js';
 import { href, useLoaded } from './state.js';
 import { plain } from './text.js';
-import { Badge, html, Name, Of, Table, View } from './ui.js';
+import { style } from './style.js';
+import { html, Name, Of, State, Table, View } from './ui.js';
+import { rich, t } from './words.js';
+
+style('models');
 
 /** The status: plain if all is well, and prominent if nothing is enforced.
  * @param {{s: Admin<'Sandbox'>}} p */
@@ -12,14 +16,14 @@ function Standing({ s }) {
   const bad = s.status === 'failed' || s.backend === 'off';
   return html`
     ${s.status === 'ok'
-      ? html`<p><${Badge} state="ok" /> <${Name} text=${s.summary} max=${1000} /></p>`
+      ? html`<p class="flex"><${State} state="ok" /> <${Name} text=${s.summary} max=${1000} /></p>`
       : html`<p class=${bad ? 'problem' : 'notice'} role="status">
           <${Name} text=${s.summary} max=${1000} />
         </p>`}
     ${s.fix &&
     html`
-      <p>To change that, run on the machine that yaya runs on:</p>
-      <${Command} text=${s.fix} label="The command that changes it" />
+      <p>${t('To change that, run on the machine that yaya runs on:')}</p>
+      <${Command} text=${s.fix} label=${t('The command that changes it')} />
     `}
   `;
 }
@@ -35,7 +39,7 @@ function Programs({ all, profile }) {
         ${i > 0 && ', '}
         ${x.kind === 'server'
           ? html`<a href=${href('servers', x.name ?? '')}><${Name} text=${x.name} max=${40} /></a>`
-          : plain(x.name)}
+          : html`<span lang="en">${plain(x.name)}</span>`}
       `,
   );
 }
@@ -48,31 +52,33 @@ const outside = (x) => !x.profile && !(x.note && !x.backend);
  * @param {string[]} some @param {Admin<'SandboxProfile'>[]} all */
 const named = (some, all) =>
   some.length === all.length
-    ? 'All profiles'
+    ? t('All profiles')
     : some.length <= all.length / 2
       ? some.join(', ')
-      : 'All but ' +
-        all
-          .map((p) => p.profile)
-          .filter((p) => !some.includes(p))
-          .join(', ');
+      : t('All but {names}', {
+          names: all
+            .map((p) => p.profile)
+            .filter((p) => !some.includes(p))
+            .join(', '),
+        });
 
 export default function Sandbox() {
   const state = useLoaded('/api/sandbox', ['config', 'servers']);
   return html`<${View}
-    title="Sandbox"
-    lead="The files, hosts and other resources that programs started by yaya can reach.">
+    title=${t('Sandbox')}
+    lead=${t('The files, hosts and other resources that programs started by yaya can reach.')}>
     <${Of} of=${state}>
       ${(/** @type {Admin<'Sandbox'>} */ s) => html`
         <${Standing} s=${s} />
         ${s.programs.some(outside) &&
         html`<p class="problem">
-          Outside the sandbox, with all rights of your
-          user: <${Programs} all=${s.programs.filter(outside)} profile="" />
+          ${rich('Outside the sandbox, with all rights of your user: {programs}', {
+            programs: html`<${Programs} all=${s.programs.filter(outside)} profile="" />`,
+          })}
         </p>`}
         ${s.programs.some((x) => x.note) &&
         html`
-          <h2>Deviations from the profiles</h2>
+          <h2>${t('Deviations from the profiles')}</h2>
           <ul class="plain">
             ${s.programs
               .filter((x) => x.note)
@@ -86,36 +92,52 @@ export default function Sandbox() {
               )}
           </ul>
         `}
-        <h2>Profiles</h2>
+        <h2>${t('Profiles')}</h2>
         <${Table}
-          label="Profiles"
-          head=${['Profile', 'Programs', 'Access', 'Not enforced here', 'Refused connections']}
+          label=${t('Profiles')}
+          head=${[
+            t('Profile'),
+            t('Programs'),
+            t('Access'),
+            t('Not enforced here'),
+            t('Refused connections'),
+          ]}
           rows=${s.profiles}
-          empty="No program starts in a sandbox."
+          empty=${t('No program starts in a sandbox.')}
           row=${(/** @type {Admin<'SandboxProfile'>} */ p) => html`<tr key=${p.profile}>
             <td><code>${p.profile}</code></td>
             <td><${Programs} all=${s.programs} profile=${p.profile} /></td>
-            <td>${p.backend === 'off' ? 'all rights of your user' : p.about}</td>
+            <td>
+              ${p.backend === 'off'
+                ? t('all rights of your user')
+                : html`<span lang="en">${p.about}</span>`}
+            </td>
             <td class=${p.lacks.length ? 'bad' : ''}>
               ${p.backend === 'off'
-                ? 'everything'
-                : p.lacks
-                    .map((/** @type {string} */ x) =>
-                      x === 'hosts' ? 'hosts: the network is off' : x,
+                ? t('everything')
+                : p.lacks.length
+                  ? p.lacks.map(
+                      (/** @type {string} */ x, /** @type {number} */ i) =>
+                        html`
+                          ${i > 0 && ', '}
+                          ${x === 'hosts'
+                            ? t('hosts: the network is off')
+                            : html`<span lang="en">${x}</span>`}
+                        `,
                     )
-                    .join(', ') || 'nothing'}
+                  : t('nothing')}
             </td>
             <td>${p.denials}</td>
           </tr>`} />
         ${s.backend !== 'off' &&
         s.gaps.length > 0 &&
         html`
-          <h2>Not enforced here, or only in part</h2>
+          <h2>${t('Not enforced here, or only in part')}</h2>
           <dl>
             ${s.gaps.map(
               (g) =>
                 html`
-                  <dt>${named(g.profiles, s.profiles)}</dt>
+                  <dt><bdi>${named(g.profiles, s.profiles)}</bdi></dt>
                   <dd><${Name} text=${g.what} max=${1000} /></dd>
                 `,
             )}
@@ -124,39 +146,46 @@ export default function Sandbox() {
         ${s.backend !== 'off' &&
         s.breaks.length > 0 &&
         html`
-          <h2>Does not work here, although the profile allows it</h2>
+          <h2>${t('Does not work here, although the profile allows it')}</h2>
           <dl>
             ${s.breaks.map(
               (g) =>
                 html`
-                  <dt>${named(g.profiles, s.profiles)}</dt>
+                  <dt><bdi>${named(g.profiles, s.profiles)}</bdi></dt>
                   <dd><${Name} text=${g.what} max=${1000} /></dd>
                 `,
             )}
           </dl>
         `}
-        <h2>This machine</h2>
+        <h2>${t('This machine')}</h2>
         <dl>
-          <dt>System</dt>
-          <dd>${plain(s.system)}, yaya runs as ${s.user}</dd>
-          <dt>Settings</dt>
+          <dt>${t('System')}</dt>
           <dd>
-            <a href=${href('config')}><code>sandbox.mode</code></a> ${s.mode}
-            , <code>sandbox.backend</code> ${s.setting}
+            ${rich('{system}, yaya runs as {user}', {
+              system: html`<bdi>${plain(s.system)}</bdi>`,
+              user: html`<bdi>${plain(s.user)}</bdi>`,
+            })}
           </dd>
-          <dt>Back ends</dt>
+          <dt>${t('Settings')}</dt>
+          <dd>
+            <a href=${href('config')}><code>sandbox.mode</code></a> <code>${s.mode}</code>
+            , <code>sandbox.backend</code> <code>${s.setting}</code>
+          </dd>
+          <dt>${t('Back ends')}</dt>
           <dd>
             <ul class="plain">
               ${s.backends.map(
                 (b) =>
                   html`<li>
                     <code>${b.name}</code> ${b.name === s.backend
-                      ? 'is used'
+                      ? t('is used')
                       : b.name === 'off'
-                        ? 'enforces nothing'
+                        ? t('enforces nothing')
                         : b.works
-                          ? 'works'
-                          : html`does not work: <${Name} text=${b.why} max=${500} />`}
+                          ? t('works')
+                          : rich('does not work: {why}', {
+                              why: html`<${Name} text=${b.why} max=${500} />`,
+                            })}
                   </li>`,
               )}
             </ul>

@@ -23,7 +23,7 @@ await run(async () => {
   await row('south').getByText('tablet').waitFor(); // connected there, and nowhere else
   assert.equal(await nodes.getByText('tablet').count(), 1);
   const log = await page.locator('main dl').innerText();
-  for (const part of ['healthy', 'changes can be made', 'nats', 'term', '3 keep the log, 1 may fail', 'is up to date']) assert.ok(log.includes(part), `${part} is not in ${log}`);
+  for (const part of ['Healthy', 'changes can be made', 'nats', 'term', '3 keep the log, 1 may fail', 'is up to date']) assert.ok(log.includes(part), `${part} is not in ${log}`);
   for (const [name, options] of LOOKS) {
     const other = await open({ options });
     await go(other, 'cluster');

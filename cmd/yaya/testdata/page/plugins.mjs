@@ -39,7 +39,7 @@ await run(async () => {
   await row.getByRole('link', { name: 'watch' }).click();
   await heading(page, 'watch');
   const all = await page.locator('main').innerText();
-  for (const part of ['guards calls of tools: it sees each with its arguments', 'reaches the host api.example.com', env.source, 'python3 main.py', 'editable', 'Watches calls.']) assert.ok(all.includes(part), `${part} is not in ${all}`);
+  for (const part of ['guards calls of tools: it sees each with its arguments', 'reaches the host api.example.com', env.source, 'python3 main.py', 'Editable', 'Watches calls.']) assert.ok(all.includes(part), `${part} is not in ${all}`);
   await checked(page, 'a plugin');
   const pid = await act('pid');
   await page.getByRole('button', { name: 'Reload' }).click();
@@ -49,7 +49,7 @@ await run(async () => {
 
   // It breaks while it is looked at, and a reload says why it does not start.
   await act('break');
-  await page.locator('main .badge', { hasText: 'failed' }).first().waitFor();
+  await page.locator('main .state', { hasText: 'failed' }).first().waitFor();
   await page.getByRole('button', { name: 'Reload' }).click();
   await page.getByRole('alert').filter({ hasText: 'no license' }).waitFor();
   await go(page, 'plugins');
@@ -58,7 +58,7 @@ await run(async () => {
   await act('mend');
   await go(page, 'plugins', 'watch');
   await page.getByRole('button', { name: 'Reload' }).click();
-  await page.locator('main .badge', { hasText: 'loaded' }).first().waitFor();
+  await page.locator('main .state', { hasText: 'loaded' }).first().waitFor();
   await go(page, 'plugins');
   await page.getByRole('alert').waitFor({ state: 'detached' });
   await go(page, 'plugins', 'memory-sqlite');
