@@ -64,6 +64,25 @@ func TestPageFirstRun(t *testing.T) {
 	})
 }
 
+// Nothing on the views that are translated is in English but data and terms.
+func TestPageChineseManage(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	at := changing(t, func(s *sdk.Server) {
+		sdk.AddTool(s, &sdk.Tool{Name: "good", Description: "Answers."}, answers("good"))
+	})
+	b.must("mcp", "add", "srv", at)
+	if err := os.MkdirAll(filepath.Join(b.dir, ".cursor"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(b.dir, ".cursor", "mcp.json"), []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.serve()
+	b.server("srv", "ready")
+	b.scenario("chinesemanage", map[string]any{"names": []string{"srv", "good", "skills", "web", "provider", "strategy"}}, nil)
+}
+
 // Settings have an editor for each type, and the audit tells what was changed.
 func TestPageSettings(t *testing.T) {
 	t.Parallel()

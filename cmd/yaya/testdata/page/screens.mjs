@@ -3,7 +3,7 @@
 import { mkdirSync } from 'node:fs';
 import { act, assert, axe, env, go, heading, idle, newSession, open, run, say } from './lib.mjs';
 
-const VIEWS = ['', 'chat', 'chat/new', 'approvals', 'servers', 'servers/everything', 'servers/everything/tools', 'servers/everything/logs', 'servers/everything/config', 'servers/foreign/trust', 'servers//new', 'tools', 'tools/everything__get-sum', 'sandbox', 'devices', 'providers', 'plugins', 'config', 'agents', 'cluster', 'audit', 'traffic', 'traffic//1', 'metrics', 'start'];
+const VIEWS = ['', 'chat', 'chat/new', 'approvals', 'servers', 'servers/everything', 'servers/everything/tools', 'servers/everything/logs', 'servers/everything/config', 'servers/foreign/trust', 'servers//new', 'catalogue', 'tools', 'tools/everything__get-sum', 'sandbox', 'devices', 'providers', 'clients', 'plugins', 'config', 'agents', 'cluster', 'audit', 'traffic', 'traffic//1', 'metrics', 'start', 'start/clients'];
 
 await run(async () => {
   if (env.screens) mkdirSync(env.screens, { recursive: true });
@@ -26,7 +26,7 @@ await run(async () => {
         await page.locator('main h1').first().waitFor();
         await page.getByText('Loading …').first().waitFor({ state: 'detached' });
         await page.waitForTimeout(150);
-        if (view === 'start' && size === 'desktop') await page.getByText('Claude Code').first().waitFor();
+        if (view === 'start/clients' && size === 'desktop') await page.getByText('Claude Code').first().waitFor();
         const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
         if (wide > 0) found.push(`${name}: ${wide}px wider than the screen`);
         if (!(await page.evaluate(() => Boolean(window.axe)))) await page.addInitScript({ path: axe });
