@@ -46,7 +46,7 @@ prompts for them, and otherwise reads them from a variable (--secret-env) or sta
 The process runs in the sandbox profile server, with the hosts and folders that the last
 question shows. A container has bounds of its own.`,
 		Example: `  yaya catalog install filesystem --set folder=$HOME/notes
-  yaya catalog install brave-search --secret-env BRAVE_API_KEY=BRAVE_API_KEY
+  yaya catalog install brave-search --secret-stdin BRAVE_API_KEY
   yaya catalog install io.github.owner/server --version 1.2.0 --as server --yes`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {

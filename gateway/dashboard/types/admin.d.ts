@@ -144,6 +144,66 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/client-changes/{id}/apply": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Apply a change of a client's file as proposed
+         * @description On this machine, for the user that runs yaya.
+         */
+        post: operations["applyClientChange"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/clients": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the MCP clients of this machine, and which of them use yaya
+         * @description On this machine, for the user that runs yaya.
+         */
+        get: operations["listClients"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/clients/{client}/changes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Propose to add yaya to the file of a client, or to remove it
+         * @description On this machine, for the user that runs yaya.
+         */
+        post: operations["proposeClientChange"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/cluster": {
         parameters: {
             query?: never;
@@ -1846,6 +1906,41 @@ export interface components {
             open_world?: boolean;
             read_only?: boolean;
         };
+        ClientChange: {
+            client: string;
+            /** Format: date-time */
+            expires_at: string;
+            file: string;
+            /** @description the file contains nothing else, and is removed */
+            gone?: boolean;
+            id: string;
+            name: string;
+            /** @description the file is created */
+            new?: boolean;
+            /** @description yaya's entry after */
+            now?: string;
+            /** @description yaya's entry before */
+            was?: string;
+        };
+        ClientChanged: {
+            /** @description the file as it was before */
+            backup?: string;
+            file: string;
+        };
+        ClientFile: {
+            /** @description its id */
+            client: string;
+            /** @description why the file cannot be read */
+            error?: string;
+            file: string;
+            /** @description there is the file, or at least a folder of the client */
+            found: boolean;
+            name: string;
+            /** @description command of another program that is called yaya there */
+            other?: string;
+            /** @description command or address of yaya's entry */
+            yaya?: string;
+        };
         Cluster: {
             agents: components["schemas"]["Agent"][] | null;
             /**
@@ -3143,6 +3238,101 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Change"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    applyClientChange: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ClientChanged"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    listClients: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ClientFile"][] | null;
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    proposeClientChange: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                client: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ProposeClientChangeRequest"];
+            };
+        };
+        responses: {
+            /** @description Accepted */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ClientChange"];
                 };
             };
             /** @description Error */
