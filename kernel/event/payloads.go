@@ -102,8 +102,22 @@ type LLMResponse struct {
 	Text      string     `json:"text,omitempty"`
 	ToolCalls []ToolCall `json:"tool_calls,omitempty"`
 	Usage     Usage      `json:"usage"`
+	// StopReason says why the answer ended; "" is [StopEnd].
+	StopReason StopReason `json:"stop_reason,omitempty"`
 	Request
 }
+
+// StopReason is why a model's answer ended.
+type StopReason string
+
+// The closed set of StopReason. An answer that ended for its length is not whole: the loop asks
+// for the rest.
+const (
+	StopEnd       StopReason = "end"
+	StopToolCalls StopReason = "tool_calls"
+	StopLength    StopReason = "length"
+	StopRefusal   StopReason = "refusal"
+)
 
 // LLMErrorKind classifies a failed model call.
 type LLMErrorKind string

@@ -47,10 +47,13 @@ type Stream interface {
 	Close() error
 }
 
-// Part is a piece of text, or of a tool call.
+// Part is a piece of text, or of a tool call, or says why the answer ends.
 type Part struct {
 	Content  string
 	ToolCall *ToolCallPart
+	// Stop is why the answer ends, in its last parts; "" in the others, and if the service
+	// does not say.
+	Stop event.StopReason
 }
 
 // ToolCallPart is a fragment of the call with that index. Any one of the fragments

@@ -237,6 +237,7 @@ func (r *Runner) attempt(ctx context.Context, p Provider, req Request, delta fun
 	var text strings.Builder
 	said := r.cfg.Secrets.Stream()
 	var calls assembly
+	var stop event.StopReason
 	for {
 		part, err := s.Next()
 		if errors.Is(err, io.EOF) {
@@ -247,6 +248,9 @@ func (r *Runner) attempt(ctx context.Context, p Provider, req Request, delta fun
 		}
 		if err := ctx.Err(); err != nil {
 			return res, err
+		}
+		if stop = cmp.Or(part.Stop, stop); part.Content == "" && part.ToolCall == nil {
+			continue
 		}
 		d := event.LLMDelta{Content: said.Next(part.Content)}
 		text.WriteString(d.Content)
@@ -281,11 +285,24 @@ func (r *Runner) attempt(ctx context.Context, p Provider, req Request, delta fun
 			delta(event.LLMDelta{ToolCallPartial: d})
 		}
 	}
-	res = event.LLMResponse{Text: text.String(), ToolCalls: calls.list(r.cfg.Secrets), Usage: s.Usage()}
+	res = event.LLMResponse{Text: text.String(), ToolCalls: calls.list(r.cfg.Secrets), Usage: s.Usage(), StopReason: stop}
 	if strings.TrimSpace(res.Text) == "" && len(res.ToolCalls) == 0 {
-		return res, &Error{Kind: event.LLMEmpty, Err: errors.New("the model answered nothing")}
+		return res, nothing(stop)
 	}
 	return res, nil
+}
+
+// nothing is the error of an answer with neither text nor calls. Without a reason it may be a
+// hiccup, and is tried again; the others would end the same way.
+func nothing(stop event.StopReason) error {
+	switch stop {
+	case event.StopLength:
+		return &Error{Kind: event.LLMOther, Err: errors.New("the model has used all of its output limit without an answer, to reason for instance: raise the limit or lower the effort")}
+	case event.StopRefusal:
+		return &Error{Kind: event.LLMOther, Err: errors.New("the model or its service has refused to answer")}
+	case event.StopEnd, event.StopToolCalls:
+	}
+	return &Error{Kind: event.LLMEmpty, Err: errors.New("the model answered nothing")}
 }
 
 // assembly puts tool calls together.

@@ -20,10 +20,9 @@ func (t *turn) model(d event.DecideResponse) error {
 	if len(t.pending) > 0 {
 		return failed("strategy", "the strategy asks the model while tool calls are open")
 	}
-	if t.out.Steps >= t.limit {
-		return failed("max_iterations", "the turn has reached its limit of %d model calls", t.limit)
+	if err := t.step(); err != nil {
+		return err
 	}
-	t.out.Steps++
 	req, seen, err := t.request(d)
 	if err != nil {
 		return err
@@ -46,8 +45,14 @@ func (t *turn) model(d event.DecideResponse) error {
 			if strings.TrimSpace(r.Text) == "" && len(r.ToolCalls) == 0 { // it would pass for an answer
 				return failed(string(event.LLMEmpty), "the provider %s answered nothing: neither text nor calls of tools", req.Provider)
 			}
-			t.out.Text, t.pending, t.answered, t.seen = r.Text, r.ToolCalls, len(r.ToolCalls) == 0, seen
-			return nil
+			t.seen = seen
+			whole, err := t.took(r)
+			if whole || err != nil {
+				return err
+			}
+			if try, err = -1, t.step(); err != nil {
+				return err
+			}
 		case event.LLMError:
 			if !r.Overflow {
 				return failed(string(r.EffectiveKind()), "%s", r.Error)
@@ -66,6 +71,15 @@ func (t *turn) model(d event.DecideResponse) error {
 			return err
 		}
 	}
+}
+
+// step counts a model call of the turn.
+func (t *turn) step() error {
+	if t.out.Steps >= t.limit {
+		return failed("max_iterations", "the turn has reached its limit of %d model calls", t.limit)
+	}
+	t.out.Steps++
+	return nil
 }
 
 // request returns the request of a step, and how many steering messages it has.
@@ -102,7 +116,7 @@ func (t *turn) request(d event.DecideResponse) (req event.LLMRequest, seen int, 
 	if chosen := t.l.providerOf(t.thread.id); chosen != "" && chosen != d.Provider {
 		d.Provider, d.Model = chosen, "" // the one that the provider has
 	}
-	return event.LLMRequest{Provider: d.Provider, Model: d.Model, Messages: append(msgs, history...), Tools: t.offered(d.Tools), Params: objectParams(d.Params)}, seen, nil
+	return event.LLMRequest{Provider: d.Provider, Model: d.Model, Messages: append(msgs, t.goOn(history, seen)...), Tools: t.offered(d.Tools), Params: objectParams(d.Params)}, seen, nil
 }
 
 // admit asks about the messages that the model is about to get for the first time: all that it

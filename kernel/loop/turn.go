@@ -53,13 +53,16 @@ type turn struct {
 	out      Outcome
 	begun    bool // its start is on the disk: without, it is still owed
 	recalled bool
-	answered bool  // the model has answered without calling tools …
-	seen     int   // … and had seen so many of the steers
-	checks   int   // how often the strategy has made calls of its own
-	safe     int64 // the entry up to which joined messages are known to be on the disk
-	systems  int   // how many messages of the last request come before the history
-	narrow   int   // the window that a refusal has shown, in tokens; 0: none
-	stuck    int   // the length below which no summary is tried again, since one failed
+	answered bool   // the model has answered without calling tools …
+	cut      string // what the model has said of an answer that is not whole
+	cuts     int    // how often it was cut off
+	clipped  bool   // its calls were cut off
+	seen     int    // … and had seen so many of the steers
+	checks   int    // how often the strategy has made calls of its own
+	safe     int64  // the entry up to which joined messages are known to be on the disk
+	systems  int    // how many messages of the last request come before the history
+	narrow   int    // the window that a refusal has shown, in tokens; 0: none
+	stuck    int    // the length below which no summary is tried again, since one failed
 	memories []event.MemoryEntry
 	noted    string // what the notes are of
 	note     string

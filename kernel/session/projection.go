@@ -18,14 +18,15 @@ const interrupted = "interrupted: the call has no result; it may or may not have
 // value is an empty history. It is not safe for concurrent use; the slices that
 // Messages returns are never changed.
 type Projection struct {
-	msgs   []event.Message
-	from   []int64        // the entry of each message
-	slots  map[string]int // open tool call → the message that waits for its result
-	shared bool           // msgs has been handed out
-	summed bool           // the first message is a summary
-	bytes  int
-	answer string // of the model, until it becomes a message
-	denied bool   // the last turn failed because its message was denied
+	msgs    []event.Message
+	from    []int64        // the entry of each message
+	slots   map[string]int // open tool call → the message that waits for its result
+	shared  bool           // msgs has been handed out
+	summed  bool           // the first message is a summary
+	bytes   int
+	answer  string // of the model, until it becomes a message …
+	partial bool   // … of which the rest is missing: it was cut off
+	denied  bool   // the last turn failed because its message was denied
 }
 
 // Messages returns the history: the last compaction's summary, if there is one, and
@@ -66,7 +67,7 @@ func (p *Projection) Apply(e Entry) {
 			if m.Role == "user" && p.answer != "" {
 				p.push(e.ID, event.Message{Role: "assistant", Content: p.answer})
 			}
-			p.answer = ""
+			p.answer, p.partial = "", false
 			if m.Role == "tool" { // of no call that a model has made: providers would not take it
 				m.Role, m.Content = "user", "A tool has said:\n"+m.Content
 			}
@@ -91,11 +92,15 @@ func (p *Projection) Apply(e Entry) {
 			if json.Unmarshal(n.Data, &r) != nil {
 				return
 			}
+			if !p.partial {
+				p.answer = ""
+			}
+			r.Text = p.answer + r.Text
 			p.answer = ""
-			if len(r.ToolCalls) > 0 {
+			if p.partial = false; len(r.ToolCalls) > 0 {
 				p.asked(e.ID, r)
 			} else {
-				p.answer = r.Text
+				p.answer, p.partial = r.Text, r.StopReason == event.StopLength
 			}
 		case event.ToolCallError.Name():
 			var t event.ToolError

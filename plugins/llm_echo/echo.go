@@ -13,6 +13,7 @@
 package llm_echo //nolint:staticcheck // plugins are named after what the configuration calls them
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -214,6 +215,11 @@ func (c *call) Generate(ctx context.Context, req llm.Request) (llm.Stream, error
 		s.parts = append(s.parts, llm.Part{ToolCall: &llm.ToolCallPart{Index: i, Name: tc.Name, Args: string(tc.Args)}})
 		s.written += len(tc.Args)
 	}
+	stop := event.StopEnd
+	if len(st.ToolCalls) > 0 {
+		stop = event.StopToolCalls
+	}
+	s.parts = append(s.parts, llm.Part{Stop: cmp.Or(st.StopReason, stop)})
 	return s, nil
 }
 
@@ -285,7 +291,7 @@ func (s *stream) Next() (llm.Part, error) {
 		}
 		return llm.Part{}, io.EOF
 	}
-	if s.delay > 0 {
+	if s.delay > 0 && s.parts[0].Stop == "" {
 		select {
 		case <-time.After(s.delay):
 		case <-s.ctx.Done():

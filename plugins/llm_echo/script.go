@@ -35,6 +35,9 @@ type Step struct {
 	Text      string     `json:"text,omitempty"`
 	ToolCalls []Call     `json:"tool_calls,omitempty"`
 	Error     *StepError `json:"error,omitempty"`
+	// StopReason is why the answer ends, as the service would say it. Default "end", or
+	// "tool_calls" with calls.
+	StopReason event.StopReason `json:"stop_reason,omitempty"`
 	// DelayMS is the delay before each chunk. The text is split into Chunks pieces, or into
 	// words if Chunks is 0.
 	DelayMS int `json:"delay_ms,omitempty"`
@@ -92,10 +95,15 @@ func ParseScript(raw []byte) (Script, error) {
 			if step.Error != nil && !slices.Contains(errorKinds, step.Error.Kind) {
 				return Script{}, fmt.Errorf("script: scenario %d, step %d: the kind of an error is one of %s, not %.40q", i+1, n+1, errorKinds, step.Error.Kind)
 			}
+			if !slices.Contains(stopReasons, step.StopReason) {
+				return Script{}, fmt.Errorf("script: scenario %d, step %d: stop_reason is one of %s, not %.40q", i+1, n+1, stopReasons[1:], step.StopReason)
+			}
 		}
 	}
 	return s, nil
 }
+
+var stopReasons = []event.StopReason{"", event.StopEnd, event.StopToolCalls, event.StopLength, event.StopRefusal}
 
 var errorKinds = []event.LLMErrorKind{event.LLMConnection, event.LLMTimeout, event.LLMStatus, event.LLMEmpty, event.LLMOther}
 

@@ -256,13 +256,20 @@ func translate(err error) error {
 	return llm.AsError(err)
 }
 
+// stops are the reasons that have a name in the contract.
+var stops = map[openai.FinishReason]event.StopReason{
+	openai.FinishReasonStop: event.StopEnd, openai.FinishReasonToolCalls: event.StopToolCalls, openai.FinishReasonFunctionCall: event.StopToolCalls,
+	openai.FinishReasonLength: event.StopLength, openai.FinishReasonContentFilter: event.StopRefusal,
+}
+
 // stream is an answer in progress.
 type stream struct {
 	s     *openai.ChatCompletionStream
 	usage event.Usage
-	ended bool           // a finish reason has arrived
-	index int            // of the tool call in progress
-	calls map[string]int // indexes by id
+	ended bool             // a finish reason has arrived
+	stop  event.StopReason // that reason, until it is passed on
+	index int              // of the tool call in progress
+	calls map[string]int   // indexes by id
 	parts []llm.Part
 }
 
@@ -273,6 +280,10 @@ func (s *stream) Next() (llm.Part, error) {
 		if errors.Is(err, io.EOF) {
 			if !s.ended {
 				return llm.Part{}, &llm.Error{Kind: event.LLMConnection, Err: errors.New("the answer broke off")}
+			}
+			if stop := s.stop; stop != "" {
+				s.stop = ""
+				return llm.Part{Stop: stop}, nil
 			}
 			return llm.Part{}, io.EOF
 		}
@@ -290,7 +301,10 @@ func (s *stream) Next() (llm.Part, error) {
 			if ch.Index != 0 {
 				continue
 			}
-			s.ended = s.ended || ch.FinishReason != ""
+			if ch.FinishReason != "" {
+				s.ended = true
+				s.stop = stops[ch.FinishReason]
+			}
 			if text := ch.Delta.Content + ch.Delta.Refusal; text != "" {
 				s.parts = append(s.parts, llm.Part{Content: text})
 			}

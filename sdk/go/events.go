@@ -188,10 +188,11 @@ type LLMCallResponseUsagePayload struct {
 
 // LLMCallResponsePayload is the payload of llm.call.response.
 type LLMCallResponsePayload struct {
-	RequestID string                                `json:"request_id,omitempty"`
-	Text      string                                `json:"text,omitempty"`
-	ToolCalls []AssistantMessageDoneToolCallPayload `json:"tool_calls,omitempty"`
-	Usage     LLMCallResponseUsagePayload           `json:"usage"`
+	RequestID  string                                `json:"request_id,omitempty"`
+	StopReason string                                `json:"stop_reason,omitempty"`
+	Text       string                                `json:"text,omitempty"`
+	ToolCalls  []AssistantMessageDoneToolCallPayload `json:"tool_calls,omitempty"`
+	Usage      LLMCallResponseUsagePayload           `json:"usage"`
 }
 
 // MemoryQueryPayload is the payload of memory.query.

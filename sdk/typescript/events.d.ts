@@ -132,6 +132,7 @@ export interface LLMCallResponseUsage {
 /** The payload of llm.call.response. */
 export interface LLMCallResponse {
   request_id?: string;
+  stop_reason?: string;
   text?: string;
   tool_calls?: AssistantMessageDoneToolCall[] | null;
   usage: LLMCallResponseUsage;

@@ -197,6 +197,7 @@ class LLMCallResponse(LLMCallResponseRequired, total=False):
     """The payload of llm.call.response."""
 
     request_id: str
+    stop_reason: str
     text: str
     tool_calls: Optional[List[AssistantMessageDoneToolCall]]
 

@@ -1,0 +1,175 @@
+package kernel_test
+
+import (
+	"context"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/yaya-ai/yaya/kernel/event"
+	"github.com/yaya-ai/yaya/kernel/llm"
+	"github.com/yaya-ai/yaya/kernel/loop"
+	"github.com/yaya-ai/yaya/kernel/plugin"
+)
+
+// clipping is a provider that gives its answers one after the other, whatever is asked.
+type clipping struct {
+	answers []clip
+
+	runner *llm.Runner
+
+	mu       sync.Mutex
+	requests []llm.Request
+	asked    func(n int) // called with each request
+}
+
+// clip is an answer of clipping; it says why it ends.
+type clip struct {
+	text, args string
+	stop       event.StopReason
+}
+
+func (*clipping) Manifest() plugin.Manifest {
+	return plugin.Manifest{Name: "test-clipping", Version: "1.0.0", Category: plugin.LLMProvider, ProviderID: "clipping"}
+}
+
+func (*clipping) Subscriptions() []string { return []string{event.LLMCallRequest.Name()} }
+
+func (p *clipping) OnLoad(_ context.Context, c plugin.Context) error {
+	p.runner = llm.NewRunner(llm.RunnerConfig{Emit: c.Emit})
+	return nil
+}
+
+func (p *clipping) OnUnload(ctx context.Context, _ plugin.Context) error { return p.runner.Close(ctx) }
+
+func (p *clipping) OnEvent(_ context.Context, ev event.Event, _ plugin.Context) error {
+	if _, ok := ev.Payload.(event.LLMRequest); ok {
+		p.runner.Start(ev, p)
+	}
+	return nil
+}
+
+func (*clipping) Name() string           { return "test-clipping" }
+func (*clipping) ModelName() string      { return "clipping-1" }
+func (*clipping) ThinkingEffort() string { return "off" }
+
+func (p *clipping) Generate(_ context.Context, r llm.Request) (llm.Stream, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.requests = append(p.requests, r)
+	if p.asked != nil {
+		p.asked(len(p.requests))
+	}
+	c := p.answers[min(len(p.requests), len(p.answers))-1]
+	var parts []llm.Part
+	if c.text != "" {
+		parts = append(parts, llm.Part{Content: c.text})
+	}
+	if c.args != "" {
+		parts = append(parts, llm.Part{ToolCall: &llm.ToolCallPart{Name: "work", Args: c.args}})
+	}
+	return &clipped{append(parts, llm.Part{Stop: c.stop})}, nil
+}
+
+type clipped struct{ parts []llm.Part }
+
+func (s *clipped) Next() (llm.Part, error) {
+	if len(s.parts) == 0 {
+		return llm.Part{}, io.EOF
+	}
+	p := s.parts[0]
+	s.parts = s.parts[1:]
+	return p, nil
+}
+
+func (*clipped) Usage() event.Usage { return llm.NewUsage(10, 0, 0, 10) }
+func (*clipped) Close() error       { return nil }
+
+// withClips runs a test with a model that answers so.
+func withClips(t *testing.T, dir string, p *clipping, f func(t *testing.T, w *world)) {
+	t.Helper()
+	inBubble(t, setup{dir: dir, plugins: []plugin.Plugin{p}, settings: map[string]string{"provider": `"test-clipping"`, "approval.rules": `[{"decision":"allow"}]`}, answer: approveAll}, func(t *testing.T, w *world) {
+		f(t, w)
+	})
+}
+
+// MIS-3: an answer that the output limit cut off is not taken for whole: the model is asked for the rest,
+// and the answer, in the history and after a restart too, is all of it.
+func TestACutAnswerGoesOn(t *testing.T) {
+	dir := t.TempDir()
+	p := &clipping{answers: []clip{{text: "one, ", stop: event.StopLength}, {text: "two, ", stop: event.StopLength}, {text: "three", stop: event.StopEnd}, {text: "four"}}}
+	withClips(t, dir, p, func(t *testing.T, w *world) {
+		if out := w.run("s1", "count"); out.Err != nil || out.Text != "one, two, three" || out.Steps != 3 {
+			t.Fatalf("got %q after %d steps, %v", out.Text, out.Steps, out.Err)
+		}
+		last := p.requests[2].History
+		if n := len(last); n != 3 || last[1].Content != "one, two, " || last[1].Role != "assistant" || last[2].Role != "user" {
+			t.Errorf("the last request has %+v, want what was said and one request to go on", last)
+		}
+		w.run("s1", "and then?")
+	})
+	withClips(t, dir, &clipping{answers: []clip{{text: "five"}}}, func(t *testing.T, w *world) {
+		equal(t, w.history("s1")[:4], "user: count", "assistant: one, two, three", "user: and then?", "assistant: four")
+	})
+}
+
+// MIS-3: a model that never comes to an end fails its turn, and says what to do.
+func TestAnEndlessAnswer(t *testing.T) {
+	p := &clipping{answers: []clip{{text: "and ", stop: event.StopLength}}}
+	withClips(t, "", p, func(t *testing.T, w *world) {
+		out := w.run("s1", "count")
+		if out.Err == nil || out.Kind != "length" || !strings.Contains(out.Err.Error(), "ask for less at a time") || len(p.requests) != 17 {
+			t.Errorf("got %v, kind %q after %d requests", out.Err, out.Kind, len(p.requests))
+		}
+	})
+}
+
+// MIS-3: a call that was cut off is refused by its tool, and the model is told why, once.
+func TestACutCall(t *testing.T) {
+	p := &clipping{answers: []clip{{text: "so: ", args: `{"name": "wo`, stop: event.StopLength}, {args: `{"name": "it"}`, stop: event.StopToolCalls}, {text: "3"}}}
+	withClips(t, "", p, func(t *testing.T, w *world) {
+		if out := w.run("s1", "add"); out.Err != nil || out.Text != "3" {
+			t.Fatalf("got %q, %v", out.Text, out.Err)
+		}
+		for i, want := range []bool{false, true, false} {
+			has := slices.ContainsFunc(p.requests[i].History, func(m event.Message) bool { return strings.Contains(m.Content, "may not have all of its arguments") })
+			if has != want {
+				t.Errorf("request %d says that the call was cut off: %v, want %v", i, has, want)
+			}
+		}
+	})
+}
+
+// MIS-3: a message that joins while the model goes on follows what it had said until then, and
+// the answer to it begins after it.
+func TestSteeringACutAnswer(t *testing.T) {
+	p := &clipping{answers: []clip{{text: "one, ", stop: event.StopLength}, {text: "two, ", stop: event.StopLength}, {text: "stopped"}}}
+	withClips(t, "", p, func(t *testing.T, w *world) {
+		p.asked = func(n int) {
+			if n != 2 {
+				return
+			}
+			if _, err := w.Loop.Submit(t.Context(), loop.Prompt{SessionID: "s1", Text: "stop", Delivery: loop.DeliverSteer}); err != nil {
+				t.Errorf("Submit = %v, want no error", err)
+			}
+		}
+		if out := w.run("s1", "count"); out.Err != nil || out.Text != "stopped" {
+			t.Fatalf("got %q, %v", out.Text, out.Err)
+		}
+		equal(t, w.history("s1"), "user: count", "assistant: one, ", "user: stop", "assistant: stopped")
+	})
+}
+
+// MIS-3: an empty answer is not tried again if its reason would be the same.
+func TestNothingForAReason(t *testing.T) {
+	for stop, want := range map[event.StopReason]string{event.StopLength: "output limit", event.StopRefusal: "refused to answer"} {
+		p := &clipping{answers: []clip{{stop: stop}}}
+		withClips(t, "", p, func(t *testing.T, w *world) {
+			if out := w.run("s1", "count"); out.Err == nil || !strings.Contains(out.Err.Error(), want) || len(p.requests) != 1 {
+				t.Errorf("%s: got %v after %d requests, want one and %q", stop, out.Err, len(p.requests), want)
+			}
+		})
+	}
+}
