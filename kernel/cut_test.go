@@ -2,7 +2,9 @@ package kernel_test
 
 import (
 	"context"
+	"encoding/json"
 	"io"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -29,6 +31,7 @@ type clipping struct {
 type clip struct {
 	text, args string
 	stop       event.StopReason
+	thought    string // signed
 }
 
 func (*clipping) Manifest() plugin.Manifest {
@@ -66,6 +69,9 @@ func (p *clipping) Generate(_ context.Context, r llm.Request) (llm.Stream, error
 	var parts []llm.Part
 	if c.text != "" {
 		parts = append(parts, llm.Part{Content: c.text})
+	}
+	if c.thought != "" {
+		parts = append(parts, llm.Part{Reasoning: &event.Reasoning{Text: c.thought, Data: json.RawMessage(`"signed"`), By: "test-clipping/clipping-1"}})
 	}
 	if c.args != "" {
 		parts = append(parts, llm.Part{ToolCall: &llm.ToolCallPart{Name: "work", Args: c.args}})
@@ -172,4 +178,27 @@ func TestNothingForAReason(t *testing.T) {
 			}
 		})
 	}
+}
+
+// MIS-3: the reasoning before calls goes back to the model with them, even after a restart.
+func TestReasoningGoesBack(t *testing.T) {
+	dir := t.TempDir()
+	want := []event.Reasoning{{Text: "it has to work", Data: json.RawMessage(`"signed"`), By: "test-clipping/clipping-1"}}
+	back := func(t *testing.T, p *clipping, n int) {
+		t.Helper()
+		i := slices.IndexFunc(p.requests[n].History, func(m event.Message) bool { return len(m.ToolCalls) > 0 })
+		if i < 0 || !reflect.DeepEqual(p.requests[n].History[i].Reasoning, want) {
+			t.Errorf("request %d has %+v, want the reasoning %+v", n, p.requests[n].History, want)
+		}
+	}
+	p := &clipping{answers: []clip{{thought: "it has to work", args: `{"name": "it"}`, stop: event.StopToolCalls}, {text: "done"}}}
+	withClips(t, dir, p, func(t *testing.T, w *world) {
+		w.run("s1", "work")
+		back(t, p, 1)
+	})
+	p = &clipping{answers: []clip{{text: "yes"}}}
+	withClips(t, dir, p, func(t *testing.T, w *world) {
+		w.run("s1", "is it done?")
+		back(t, p, 0)
+	})
 }

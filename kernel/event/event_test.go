@@ -33,8 +33,8 @@ var contract = map[string]string{
 	"assistant.message.delta":      "content",                                                                                  // Y-23
 	"assistant.message.done":       "content tool_calls",                                                                       // Y-24
 	"llm.call.request":             "provider model messages tools? params",                                                    // Y-25
-	"llm.call.delta":               "content? tool_call_partial? request_id?",                                                  // Y-26
-	"llm.call.response":            "text? tool_calls? usage stop_reason? request_id?",                                         // Y-27
+	"llm.call.delta":               "content? reasoning? tool_call_partial? request_id?",                                       // Y-26
+	"llm.call.response":            "text? tool_calls? usage reasoning? stop_reason? request_id?",                              // Y-27
 	"llm.call.error":               "error kind? status_code? retry_after_s? overflow? context_window? request_id?",            // Y-28
 	"tool.call.request":            "id name args schema_version? request_id?",                                                 // Y-30
 	"tool.call.start":              "id name args",                                                                             // Y-31

@@ -52,10 +52,24 @@ type Message struct {
 	Content    string     `json:"content"`
 	ToolCalls  []ToolCall `json:"tool_calls,omitempty"`
 	ToolCallID string     `json:"tool_call_id,omitempty"`
+	// Reasoning belongs to an assistant's message with calls.
+	Reasoning []Reasoning `json:"reasoning,omitempty"`
 	// Attachments belong to a user's message; Images are those that a model can see,
 	// with their content, in requests to providers.
 	Attachments []Attachment `json:"attachments,omitempty"`
 	Images      []Image      `json:"images,omitempty"`
+}
+
+// Reasoning is a part of what a model has thought before it answered. Services want it back,
+// unchanged, as long as the same model works on the same task.
+type Reasoning struct {
+	Text string `json:"text,omitempty"` // as far as the service shows it
+	// Data holds the rest that the service needs, a signature for instance. Only the provider By,
+	// which names its model, too, can read it. Without it, the part is not sent back.
+	Data json.RawMessage `json:"data,omitempty"`
+	By   string          `json:"by,omitempty"`
+	// Calls is how many of the answer's calls come before it.
+	Calls int `json:"calls,omitempty"`
 }
 
 // Image is a picture in the form that a provider forwards.
@@ -83,6 +97,7 @@ type LLMRequest struct {
 // LLMDelta is the payload of llm.call.delta.
 type LLMDelta struct {
 	Content         string          `json:"content,omitempty"`
+	Reasoning       string          `json:"reasoning,omitempty"` // text of it, as it comes
 	ToolCallPartial json.RawMessage `json:"tool_call_partial,omitempty"`
 	Request
 }
@@ -99,9 +114,10 @@ type Usage struct {
 
 // LLMResponse is the payload of llm.call.response.
 type LLMResponse struct {
-	Text      string     `json:"text,omitempty"`
-	ToolCalls []ToolCall `json:"tool_calls,omitempty"`
-	Usage     Usage      `json:"usage"`
+	Text      string      `json:"text,omitempty"`
+	ToolCalls []ToolCall  `json:"tool_calls,omitempty"`
+	Usage     Usage       `json:"usage"`
+	Reasoning []Reasoning `json:"reasoning,omitempty"`
 	// StopReason says why the answer ended; "" is [StopEnd].
 	StopReason StopReason `json:"stop_reason,omitempty"`
 	Request

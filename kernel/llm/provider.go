@@ -47,10 +47,14 @@ type Stream interface {
 	Close() error
 }
 
-// Part is a piece of text, or of a tool call, or says why the answer ends.
+// Part is a piece of text, of reasoning, or of a tool call, or says why the answer ends.
 type Part struct {
 	Content  string
 	ToolCall *ToolCallPart
+	// Thought is a piece of reasoning for whoever watches. Reasoning is a whole part of it, for
+	// the history; its Calls are set by the runner.
+	Thought   string
+	Reasoning *event.Reasoning
 	// Stop is why the answer ends, in its last parts; "" in the others, and if the service
 	// does not say.
 	Stop event.StopReason

@@ -3,7 +3,6 @@ package llm
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,6 +23,7 @@ const (
 	MaxText      = 4 << 20 // bytes of text
 	MaxToolCalls = 64
 	MaxArgs      = 1 << 20 // bytes of the arguments of one call
+	MaxReasoning = 4 << 20 // bytes of reasoning, with what services add to it
 )
 
 // ErrInterrupted is the cause of a call that its user interrupted.
@@ -235,8 +235,9 @@ func (r *Runner) attempt(ctx context.Context, p Provider, req Request, delta fun
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	var text strings.Builder
-	said := r.cfg.Secrets.Stream()
+	said, thought := r.cfg.Secrets.Stream(), r.cfg.Secrets.Stream()
 	var calls assembly
+	var reasoning thoughts
 	var stop event.StopReason
 	for {
 		part, err := s.Next()
@@ -249,10 +250,13 @@ func (r *Runner) attempt(ctx context.Context, p Provider, req Request, delta fun
 		if err := ctx.Err(); err != nil {
 			return res, err
 		}
-		if stop = cmp.Or(part.Stop, stop); part.Content == "" && part.ToolCall == nil {
-			continue
+		stop = cmp.Or(part.Stop, stop)
+		if part.Reasoning != nil {
+			if err := reasoning.add(*part.Reasoning, len(calls), r.cfg.Secrets); err != nil {
+				return res, err
+			}
 		}
-		d := event.LLMDelta{Content: said.Next(part.Content)}
+		d := event.LLMDelta{Content: said.Next(part.Content), Reasoning: thought.Next(part.Thought)}
 		text.WriteString(d.Content)
 		if part.ToolCall != nil {
 			if err := calls.add(*part.ToolCall); err != nil {
@@ -267,14 +271,14 @@ func (r *Runner) attempt(ctx context.Context, p Provider, req Request, delta fun
 		if text.Len() > MaxText {
 			return res, fmt.Errorf("the answer exceeds %d bytes", MaxText)
 		}
-		if d.Content == "" && part.Content != "" && part.ToolCall == nil {
-			continue // its text is held back
+		if d.Content == "" && d.Reasoning == "" && part.ToolCall == nil {
+			continue // it has no text, or its text is held back
 		}
 		delta(d)
 	}
-	if rest := said.End(); rest != "" {
-		text.WriteString(rest)
-		delta(event.LLMDelta{Content: rest})
+	if rest := (event.LLMDelta{Content: said.End(), Reasoning: thought.End()}); rest.Content != "" || rest.Reasoning != "" {
+		text.WriteString(rest.Content)
+		delta(rest)
 	}
 	for i, c := range calls {
 		if rest := c.told.End(); rest != "" {
@@ -285,7 +289,7 @@ func (r *Runner) attempt(ctx context.Context, p Provider, req Request, delta fun
 			delta(event.LLMDelta{ToolCallPartial: d})
 		}
 	}
-	res = event.LLMResponse{Text: text.String(), ToolCalls: calls.list(r.cfg.Secrets), Usage: s.Usage(), StopReason: stop}
+	res = event.LLMResponse{Text: text.String(), ToolCalls: calls.list(r.cfg.Secrets), Usage: s.Usage(), Reasoning: reasoning.list, StopReason: stop}
 	if strings.TrimSpace(res.Text) == "" && len(res.ToolCalls) == 0 {
 		return res, nothing(stop)
 	}
@@ -303,65 +307,6 @@ func nothing(stop event.StopReason) error {
 	case event.StopEnd, event.StopToolCalls:
 	}
 	return &Error{Kind: event.LLMEmpty, Err: errors.New("the model answered nothing")}
-}
-
-// assembly puts tool calls together.
-type assembly []assembled
-
-type assembled struct {
-	ToolCallPart
-	told *masked.Stream // the arguments as others see them
-}
-
-// said returns the filter through which the arguments of a call pass.
-func (a *assembly) said(index int, s *masked.Secrets) *masked.Stream {
-	if (*a)[index].told == nil {
-		(*a)[index].told = s.Stream()
-	}
-	return (*a)[index].told
-}
-
-func (a *assembly) add(p ToolCallPart) error {
-	if p.Index < 0 || p.Index >= MaxToolCalls {
-		return fmt.Errorf("the answer has more than %d tool calls", MaxToolCalls)
-	}
-	for len(*a) <= p.Index {
-		*a = append(*a, assembled{})
-	}
-	c := &(*a)[p.Index]
-	c.ID, c.Name = cmp.Or(c.ID, p.ID), cmp.Or(c.Name, p.Name)
-	if len(c.Args)+len(p.Args) > MaxArgs {
-		return fmt.Errorf("the arguments of a tool call exceed %d bytes", MaxArgs)
-	}
-	c.Args += p.Args
-	return nil
-}
-
-// list returns the calls. It makes ids unique, since results refer to them;
-// arguments that are not JSON are passed on as text, which the tool's validation
-// refuses in words that the model can read. The secrets of s are concealed in them.
-func (a *assembly) list(s *masked.Secrets) []event.ToolCall {
-	var out []event.ToolCall
-	seen := map[string]bool{}
-	for _, c := range *a {
-		if c.ID == "" && c.Name == "" && c.Args == "" {
-			continue
-		}
-		if c.ID == "" || seen[c.ID] {
-			c.ID = "call_" + rand.Text()
-		}
-		seen[c.ID] = true
-		args := json.RawMessage(cmp.Or(strings.TrimSpace(c.Args), "{}"))
-		if !json.Valid(args) {
-			raw, err := json.Marshal(c.Args)
-			if err != nil {
-				raw = []byte(`null`)
-			}
-			args = raw
-		}
-		out = append(out, event.ToolCall{ID: c.ID, Name: c.Name, Args: s.ConcealJSON(args)})
-	}
-	return out
 }
 
 // toRequest moves the system messages out of the history.

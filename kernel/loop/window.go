@@ -110,6 +110,9 @@ func estimate(req event.LLMRequest, first int) (fixed, all int) {
 		for _, c := range m.ToolCalls {
 			n += len(c.Name) + len(c.Args) + 16
 		}
+		for _, r := range m.Reasoning {
+			n += len(r.Text)
+		}
 		if all += n; i < first {
 			fixed += n
 		}

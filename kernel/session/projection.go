@@ -51,6 +51,9 @@ func size(m event.Message) int {
 	for _, c := range m.ToolCalls {
 		n += len(c.Name) + len(c.Args) + 16
 	}
+	for _, r := range m.Reasoning {
+		n += len(r.Text)
+	}
 	return n
 }
 
@@ -143,7 +146,7 @@ func (p *Projection) withdraw() {
 // asked adds a model's answer with tool calls: the calls, and right after them the
 // places of their results.
 func (p *Projection) asked(entry int64, r event.LLMResponse) {
-	p.push(entry, event.Message{Role: "assistant", Content: r.Text, ToolCalls: r.ToolCalls})
+	p.push(entry, event.Message{Role: "assistant", Content: r.Text, ToolCalls: r.ToolCalls, Reasoning: r.Reasoning})
 	if p.slots == nil {
 		p.slots = map[string]int{}
 	}

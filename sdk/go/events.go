@@ -122,6 +122,7 @@ type KernelShutdownPayload struct {
 // LLMCallDeltaPayload is the payload of llm.call.delta.
 type LLMCallDeltaPayload struct {
 	Content         string          `json:"content,omitempty"`
+	Reasoning       string          `json:"reasoning,omitempty"`
 	RequestID       string          `json:"request_id,omitempty"`
 	ToolCallPartial json.RawMessage `json:"tool_call_partial,omitempty"`
 }
@@ -150,11 +151,20 @@ type LLMCallRequestMessageImagePayload struct {
 	MimeType string `json:"mime_type"`
 }
 
+// LLMCallRequestMessageReasoningPayload is a part of payloads.
+type LLMCallRequestMessageReasoningPayload struct {
+	By    string          `json:"by,omitempty"`
+	Calls int64           `json:"calls,omitempty"`
+	Data  json.RawMessage `json:"data,omitempty"`
+	Text  string          `json:"text,omitempty"`
+}
+
 // LLMCallRequestMessagePayload is a part of payloads.
 type LLMCallRequestMessagePayload struct {
 	Attachments []LLMCallRequestMessageAttachmentPayload `json:"attachments,omitempty"`
 	Content     string                                   `json:"content"`
 	Images      []LLMCallRequestMessageImagePayload      `json:"images,omitempty"`
+	Reasoning   []LLMCallRequestMessageReasoningPayload  `json:"reasoning,omitempty"`
 	Role        string                                   `json:"role"`
 	ToolCallID  string                                   `json:"tool_call_id,omitempty"`
 	ToolCalls   []AssistantMessageDoneToolCallPayload    `json:"tool_calls,omitempty"`
@@ -188,11 +198,12 @@ type LLMCallResponseUsagePayload struct {
 
 // LLMCallResponsePayload is the payload of llm.call.response.
 type LLMCallResponsePayload struct {
-	RequestID  string                                `json:"request_id,omitempty"`
-	StopReason string                                `json:"stop_reason,omitempty"`
-	Text       string                                `json:"text,omitempty"`
-	ToolCalls  []AssistantMessageDoneToolCallPayload `json:"tool_calls,omitempty"`
-	Usage      LLMCallResponseUsagePayload           `json:"usage"`
+	Reasoning  []LLMCallRequestMessageReasoningPayload `json:"reasoning,omitempty"`
+	RequestID  string                                  `json:"request_id,omitempty"`
+	StopReason string                                  `json:"stop_reason,omitempty"`
+	Text       string                                  `json:"text,omitempty"`
+	ToolCalls  []AssistantMessageDoneToolCallPayload   `json:"tool_calls,omitempty"`
+	Usage      LLMCallResponseUsagePayload             `json:"usage"`
 }
 
 // MemoryQueryPayload is the payload of memory.query.

@@ -65,6 +65,7 @@ export interface KernelShutdown {
 /** The payload of llm.call.delta. */
 export interface LLMCallDelta {
   content?: string;
+  reasoning?: string;
   request_id?: string;
   tool_call_partial?: any;
 }
@@ -94,10 +95,19 @@ export interface LLMCallRequestMessageImage {
 }
 
 /** A part of payloads. */
+export interface LLMCallRequestMessageReasoning {
+  by?: string;
+  calls?: number;
+  data?: any;
+  text?: string;
+}
+
+/** A part of payloads. */
 export interface LLMCallRequestMessage {
   attachments?: LLMCallRequestMessageAttachment[] | null;
   content: string;
   images?: LLMCallRequestMessageImage[] | null;
+  reasoning?: LLMCallRequestMessageReasoning[] | null;
   role: string;
   tool_call_id?: string;
   tool_calls?: AssistantMessageDoneToolCall[] | null;
@@ -131,6 +141,7 @@ export interface LLMCallResponseUsage {
 
 /** The payload of llm.call.response. */
 export interface LLMCallResponse {
+  reasoning?: LLMCallRequestMessageReasoning[] | null;
   request_id?: string;
   stop_reason?: string;
   text?: string;

@@ -96,6 +96,7 @@ class LLMCallDelta(TypedDict, total=False):
     """The payload of llm.call.delta."""
 
     content: str
+    reasoning: str
     request_id: str
     tool_call_partial: Any
 
@@ -137,6 +138,15 @@ class LLMCallRequestMessageImage(TypedDict):
     mime_type: str
 
 
+class LLMCallRequestMessageReasoning(TypedDict, total=False):
+    """A part of payloads."""
+
+    by: str
+    calls: int
+    data: Any
+    text: str
+
+
 class LLMCallRequestMessageRequired(TypedDict):
     """Has the members of LLMCallRequestMessage that are always there."""
 
@@ -149,6 +159,7 @@ class LLMCallRequestMessage(LLMCallRequestMessageRequired, total=False):
 
     attachments: Optional[List[LLMCallRequestMessageAttachment]]
     images: Optional[List[LLMCallRequestMessageImage]]
+    reasoning: Optional[List[LLMCallRequestMessageReasoning]]
     tool_call_id: str
     tool_calls: Optional[List[AssistantMessageDoneToolCall]]
 
@@ -196,6 +207,7 @@ class LLMCallResponseRequired(TypedDict):
 class LLMCallResponse(LLMCallResponseRequired, total=False):
     """The payload of llm.call.response."""
 
+    reasoning: Optional[List[LLMCallRequestMessageReasoning]]
     request_id: str
     stop_reason: str
     text: str
