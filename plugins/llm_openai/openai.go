@@ -1,11 +1,5 @@
 // Package llm_openai connects to any service with OpenAI's chat completions API, through
 // sashabaranov/go-openai.
-//
-// An instance has the fields base_url, api_key, model and thinking_effort, and context_window,
-// which the loop reads. Missing fields come
-// from plugin.llm_openai.*; an instance without its own base_url also uses OPENAI_API_KEY and
-// OPENAI_BASE_URL from the environment. A key from the environment is never sent to an
-// instance's own address.
 package llm_openai //nolint:staticcheck // plugins are named after what the configuration calls them
 
 import (
@@ -17,18 +11,13 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/sashabaranov/go-openai"
 
-	"github.com/yaya-ai/yaya/internal/cut"
 	"github.com/yaya-ai/yaya/internal/llmhttp"
-	"github.com/yaya-ai/yaya/internal/masked"
-	"github.com/yaya-ai/yaya/internal/worded"
-	"github.com/yaya-ai/yaya/kernel/config"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/llm"
-	"github.com/yaya-ai/yaya/kernel/plugin"
+	"github.com/yaya-ai/yaya/plugins/provider"
 )
 
 // Name is the plugin's name, and that of its first instance.
@@ -37,132 +26,23 @@ const Name = "llm-openai"
 // DefaultModel is the model of an instance that names none.
 const DefaultModel = "gpt-4o-mini"
 
-// Plugin is the provider.
-type Plugin struct {
-	getenv  func(string) string
-	http    *llmhttp.Client
-	runner  *llm.Runner
-	clients *plugin.Instances[*client]
-}
-
 // New returns the plugin. getenv looks an environment variable up.
-func New(getenv func(string) string) *Plugin {
-	p := &Plugin{getenv: getenv, http: llmhttp.New()}
-	p.clients = plugin.NewInstances(Name, p.build)
-	return p
+func New(getenv func(string) string) *provider.Plugin {
+	return provider.New(provider.Service{
+		Name: Name, ID: "openai", Model: DefaultModel, AddressVar: "OPENAI_BASE_URL", KeyVars: []string{"OPENAI_API_KEY"},
+		Client: func(s provider.Settings) llm.Provider {
+			cfg := openai.DefaultConfig(s.Key)
+			cfg.HTTPClient = s.HTTP
+			cfg.BaseURL = cmp.Or(s.BaseURL, cfg.BaseURL)
+			return &client{id: s.ID, model: s.Model, effort: s.Effort, api: openai.NewClientWithConfig(cfg)}
+		},
+	}, getenv)
 }
 
-// Manifest implements [plugin.Plugin].
-func (*Plugin) Manifest() plugin.Manifest {
-	return plugin.Manifest{
-		Name: Name, Version: "0.1.0", Category: plugin.LLMProvider, ProviderID: "openai",
-		ConfigSchema: json.RawMessage(`{"type":"object","properties":{"base_url":{"type":"string"},"api_key":{"type":"string"},"model":{"type":"string"},"thinking_effort":{"type":"string","default":"off"},"context_window":{"type":"integer"}}}`),
-	}
-}
-
-// Subscriptions implements [plugin.Plugin].
-func (*Plugin) Subscriptions() []string {
-	return []string{event.LLMCallRequest.Name(), event.ConfigWasUpdated.Name(), event.UserInterrupt.Name()}
-}
-
-// OnLoad implements [plugin.Plugin].
-func (p *Plugin) OnLoad(_ context.Context, c plugin.Context) error {
-	p.runner = llm.NewRunner(llm.RunnerConfig{
-		Emit:    c.Emit,
-		Secrets: c.Secrets(),
-		Report:  func(err error) { c.Log().Error().Err(err).Msg("cannot publish an answer") },
-	})
-	p.clients.Load(c)
-	return nil
-}
-
-// client is one instance. It is immutable: running calls keep the one that they started with.
+// client is one instance.
 type client struct {
 	id, model, effort string
-	hasKey            bool
-	missing           error // why its key cannot be read
 	api               *openai.Client
-}
-
-func (p *Plugin) build(c plugin.Context, i config.Instance) *client {
-	own := func(field string) string { return i.Text(field) }
-	shared := func(field string) string {
-		var s string
-		if v := c.Config(field); v != nil && json.Unmarshal(v, &s) != nil {
-			return ""
-		}
-		return s
-	}
-	base, key := own("base_url"), own("api_key")
-	if base == "" {
-		base = shared("base_url")
-		key = cmp.Or(key, shared("api_key"))
-		if base == "" {
-			base = p.getenv("OPENAI_BASE_URL")
-			key = cmp.Or(key, p.getenv("OPENAI_API_KEY"))
-		}
-	}
-	if !masked.Common(key) {
-		c.Secrets().Declare(key)
-	}
-	cfg := openai.DefaultConfig(key)
-	cfg.HTTPClient = p.http
-	if base != "" {
-		cfg.BaseURL = strings.TrimSuffix(base, "/")
-	}
-	return &client{
-		id: i.ID, missing: i.Missing, hasKey: key != "" || base != "", api: openai.NewClientWithConfig(cfg),
-		model:  cmp.Or(own("model"), shared("model"), DefaultModel),
-		effort: cmp.Or(own("thinking_effort"), shared("thinking_effort"), "off"),
-	}
-}
-
-// OnEvent implements [plugin.Plugin].
-func (p *Plugin) OnEvent(_ context.Context, ev event.Event, c plugin.Context) error {
-	switch e := ev.Payload.(type) {
-	case event.ConfigUpdated:
-		p.clients.Changed(c, e.Key)
-	case event.Empty:
-		p.runner.Interrupt(ev.SessionID)
-	case event.LLMRequest:
-		if cl, ok := p.clients.Get(c, e.Provider); ok { // otherwise a sibling's
-			p.runner.Start(ev, cl)
-		}
-	}
-	return nil
-}
-
-// OnUnload implements [plugin.Plugin].
-func (p *Plugin) OnUnload(ctx context.Context, _ plugin.Context) error {
-	if p.runner == nil {
-		return nil
-	}
-	err := p.runner.Close(ctx)
-	p.http.Close()
-	return err
-}
-
-// HealthCheck implements [plugin.HealthChecker]. It makes no requests.
-func (p *Plugin) HealthCheck(_ context.Context, c plugin.Context) plugin.HealthReport {
-	all := p.clients.All()
-	h := plugin.HealthReport{Status: plugin.Healthy, Summary: worded.Count(len(all), "instance", "instances")}
-	for id, cl := range all {
-		check := plugin.HealthCheck{Name: id, Status: plugin.Healthy}
-		if cl.missing != nil {
-			check.Status, check.Message = plugin.Degraded, cl.missing.Error()
-			h.Status, h.Summary = plugin.Degraded, check.Message
-		} else if !cl.hasKey {
-			check.Status, check.Message = plugin.Degraded, "no api_key; set providers."+id+".api_key or OPENAI_API_KEY"
-			h.Status, h.Summary = plugin.Degraded, check.Message
-		} else if last, ok := p.runner.Last(id); ok && last.Err != nil {
-			check.Status, check.Message = plugin.Degraded, fmt.Sprintf("its last call, at %s, failed: %s", last.At.UTC().Format(time.RFC3339), cut.Text(c.Secrets().ConcealString(last.Err.Error()), 300))
-			h.Status, h.Summary = plugin.Degraded, id+": "+check.Message
-		} else if ok {
-			check.Message = "its last call succeeded, at " + last.At.UTC().Format(time.RFC3339)
-		}
-		h.Details = append(h.Details, check)
-	}
-	return h
 }
 
 // Name implements [llm.Provider].
@@ -177,9 +57,6 @@ func (c *client) ThinkingEffort() string { return c.effort }
 // Generate implements [llm.Provider]. Params are members of the request, such as
 // temperature and max_tokens.
 func (c *client) Generate(ctx context.Context, req llm.Request) (llm.Stream, error) {
-	if c.missing != nil { // without the key, the service would refuse without a clear reason
-		return nil, c.missing
-	}
 	var r openai.ChatCompletionRequest
 	if len(req.Params) > 0 {
 		if err := json.Unmarshal(req.Params, &r); err != nil {
