@@ -20,6 +20,7 @@ import (
 	"github.com/yaya-ai/yaya/kernel/tool"
 	"github.com/yaya-ai/yaya/mcpbridge"
 	"github.com/yaya-ai/yaya/plugins/agent_tool"
+	"github.com/yaya-ai/yaya/plugins/llm_anthropic"
 	"github.com/yaya-ai/yaya/plugins/llm_echo"
 	"github.com/yaya-ai/yaya/plugins/llm_openai"
 	"github.com/yaya-ai/yaya/plugins/memory_sqlite"
@@ -146,6 +147,7 @@ func (c *core) agents() []plugin.Plugin {
 		strategy_react.New(),
 		llm_echo.New(),
 		llm_openai.New(os.Getenv),
+		llm_anthropic.New(os.Getenv),
 		c.memory,
 		agent_tool.New(c.kernel.Sessions, c.kernel.Loop),
 		c.files, c.shell, c.coder, c.skills, c.skills.Tool(),

@@ -135,9 +135,10 @@ func providerAddCommand(g *daemon.Flags) *cobra.Command {
 		Use: "add ID", Short: "Add a provider", Args: cobra.ExactArgs(1),
 		Long: `Add a provider. yaya reads its key from an environment variable or from standard input,
 never from the command line, which other users can see. Without a key, the plugin uses the
-one in yaya's environment, such as OPENAI_API_KEY.`,
+one in yaya's environment, such as OPENAI_API_KEY or ANTHROPIC_API_KEY.`,
 		Example: `  yaya provider add openai --model gpt-5-mini --api-key-stdin --use   # asks for the key
   yaya provider add local --base-url http://127.0.0.1:11434/v1 --model llama3.2 --use
+  yaya provider add claude --plugin llm-anthropic --model claude-sonnet-4-5 --api-key-stdin --use
   pass show work | yaya provider add work --base-url https://llm.example.com/v1 --model m --api-key-stdin`,
 		RunE: func(c *cobra.Command, args []string) error {
 			id, w := args[0], c.OutOrStdout()

@@ -37,7 +37,7 @@ func TestTestsImportDownwards(t *testing.T) {
 // have their meaning, or a qualified one.
 var words = map[string][]string{
 	"registry|registries": {
-		"kernel", "kernel/tool", "kernel/plugin", "kernel/loop/loop.go", "feature", "mcpbridge", "mcpbridge/downstream", "mcpbridge/relay/router.go",
+		"kernel", "kernel/tool", "kernel/plugin", "kernel/loop/loop.go", "plugins/provider/providertest", "feature", "mcpbridge", "mcpbridge/downstream", "mcpbridge/relay/router.go",
 		"daemon/bridge.go", "daemon/front.go", "gateway/admin/admin.go", "gateway/admin/plugins.go", "gateway/admin/tools.go",
 		// Package registries.
 		"internal/peerbench/install.go", "internal/peerbench/peers.go", "internal/sandbox/npmrc.go", "internal/sandbox/cargo.go", "internal/sandbox/standing.go", "internal/sandbox/profiles.go", "internal/sandbox/managers.go",

@@ -38,6 +38,7 @@ type Request struct {
 	Authorization string
 	Path          string
 	Body          map[string]any
+	Header        http.Header
 }
 
 // Server answers with its steps one after the other, and then repeats the last.
@@ -73,7 +74,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	st := s.steps[min(s.next, len(s.steps)-1)]
 	s.next++
-	s.got = append(s.got, Request{r.Header.Get("Authorization"), r.URL.Path, body})
+	s.got = append(s.got, Request{r.Header.Get("Authorization"), r.URL.Path, body, r.Header.Clone()})
 	s.mu.Unlock()
 	if st.Status != 0 {
 		if st.RetryAfter != "" {

@@ -73,7 +73,7 @@ func (c *Client) Do(req *http.Request) (*http.Response, error) {
 		if err != nil {
 			body = append(body, " (and the rest could not be read)"...)
 		}
-		return nil, &StatusError{resp.StatusCode, retryAfter(resp.Header, time.Now()), message(body, resp.Status, req.Header.Get("Authorization")), string(body)}
+		return nil, &StatusError{resp.StatusCode, retryAfter(resp.Header, time.Now()), message(body, resp.Status, keys(req.Header)), string(body)}
 	}
 	resp.Body = &limited{resp.Body, MaxBody}
 	return resp, nil
@@ -95,8 +95,13 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 	return 0
 }
 
+// keys returns those of a request, as the services take them.
+func keys(h http.Header) []string {
+	return []string{strings.TrimPrefix(h.Get("Authorization"), "Bearer "), h.Get("X-Api-Key"), h.Get("X-Goog-Api-Key")}
+}
+
 // message returns the text of an error body: OpenAI's field, or the whole body.
-func message(body []byte, status, authorization string) string {
+func message(body []byte, status string, keys []string) string {
 	var e struct {
 		Error json.RawMessage `json:"error"`
 	}
@@ -115,8 +120,10 @@ func message(body []byte, status, authorization string) string {
 	if text == "" {
 		text = status
 	}
-	if key := strings.TrimPrefix(authorization, "Bearer "); len(key) > 4 {
-		text = strings.ReplaceAll(text, key, "****")
+	for _, key := range keys {
+		if len(key) > 4 {
+			text = strings.ReplaceAll(text, key, "****")
+		}
 	}
 	return strings.ToValidUTF8(cut.Text(text, 2000), "\ufffd")
 }

@@ -3,100 +3,33 @@ package llm_openai_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
 
 	"github.com/yaya-ai/yaya/internal/eventually"
 	"github.com/yaya-ai/yaya/internal/fakellm"
 	"github.com/yaya-ai/yaya/kernel/bus"
-	"github.com/yaya-ai/yaya/kernel/config"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/plugin"
-	"github.com/yaya-ai/yaya/kernel/tool"
 	"github.com/yaya-ai/yaya/plugins/llm_openai"
+	"github.com/yaya-ai/yaya/plugins/provider/providertest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// world is the plugin, loaded by a registry, with settings.
-type world struct {
-	t   *testing.T
-	bus *bus.Bus
-	cfg *config.Store
-	reg *plugin.Registry
-	env map[string]string
-}
+// world is the plugin, loaded with settings.
+type world struct{ *providertest.World }
 
-func newWorld(t *testing.T, settings map[string]string, env map[string]string) *world {
+func newWorld(t *testing.T, settings, env map[string]string) *world {
 	t.Helper()
-	root, err := os.OpenRoot(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := &world{t: t, bus: bus.New(bus.Config{}), env: env}
-	if w.cfg, err = config.Open(config.Options{Root: root}); err != nil {
-		t.Fatal(err)
-	}
-	w.cfg.Bind(w.bus)
-	for k, v := range settings {
-		w.set(k, v)
-	}
-	if w.reg, err = plugin.NewRegistry(plugin.Config{Bus: w.bus, Config: w.cfg, Tools: new(tool.Registry), State: root, Log: zerolog.Nop()}); err != nil {
-		t.Fatal(err)
-	}
-	w.reg.Load(t.Context(), true, llm_openai.New(func(k string) string { return env[k] }))
-	t.Cleanup(func() {
-		if err := errors.Join(w.reg.Stop(), w.bus.Close(context.Background()), root.Close()); err != nil {
-			t.Errorf("Stop of the plugins and Close of the bus = %v, want no error", err)
-		}
-	})
-	return w
+	return &world{providertest.New(t, llm_openai.New(func(k string) string { return env[k] }), settings)}
 }
 
-func (w *world) set(key, v string) {
-	w.t.Helper()
-	if err := w.cfg.Set(key, json.RawMessage(v)); err != nil {
-		w.t.Fatal(err)
-	}
-}
-
-// ask sends a request and returns its one terminal event.
-func (w *world) ask(r event.LLMRequest) event.Event {
-	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), 20*time.Second)
-	defer cancel()
-	if r.Messages == nil {
-		r.Messages = []event.Message{{Role: "user", Content: "hi"}}
-	}
-	ev, err := bus.Request(ctx, w.bus.Kernel(), event.LLMCallRequest, "s1", r, event.LLMCallResponse.Kind(), event.LLMCallError.Kind())
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return ev
-}
-
-func (w *world) text(r event.LLMRequest) string {
-	w.t.Helper()
-	ev := w.ask(r)
-	res, ok := ev.Payload.(event.LLMResponse)
-	if !ok {
-		w.t.Fatalf("got %+v, want an LLMResponse", ev.Payload)
-	}
-	return res.Text
-}
-
-func serve(t *testing.T, steps ...fakellm.Step) *fakellm.Server {
-	s := fakellm.New(steps...)
-	t.Cleanup(s.Close)
-	return s
-}
+func (w *world) text(r event.LLMRequest) string { return w.Answer(r).Text }
 
 func instance(id, url string) map[string]string {
 	return map[string]string{
@@ -110,19 +43,19 @@ func instance(id, url string) map[string]string {
 // Y-145, Y-146, Y-147, Y-150: a stream with text and parallel tool calls, what
 // is sent for it, and what is counted.
 func TestStream(t *testing.T) {
-	s := serve(t, fakellm.Step{Text: "let me see", ToolCalls: []fakellm.Call{{Name: "ls", Args: `{"path":"/tmp"}`}, {Name: "cat", Args: `{"n":12345678901234567890}`}}})
+	s := providertest.Serve(t, fakellm.Step{Text: "let me see", ToolCalls: []fakellm.Call{{Name: "ls", Args: `{"path":"/tmp"}`}, {Name: "cat", Args: `{"n":12345678901234567890}`}}})
 	settings := instance("prod", s.URL)
 	settings["providers.prod.thinking_effort"] = `"high"`
 	w := newWorld(t, settings, nil)
 	var deltas strings.Builder
-	sub, err := bus.On(w.bus, bus.SubscribeOptions{Name: "t"}, event.LLMCallDelta, func(_ context.Context, _ event.Event, d event.LLMDelta) error {
+	sub, err := bus.On(w.Bus, bus.SubscribeOptions{Name: "t"}, event.LLMCallDelta, func(_ context.Context, _ event.Event, d event.LLMDelta) error {
 		deltas.WriteString(d.Content)
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	ev := w.ask(event.LLMRequest{Provider: "prod", Params: []byte(`{"temperature":0.5,"max_tokens":99}`), Tools: []event.ToolSchema{{Name: "ls", Description: "lists", Parameters: []byte(`{"type":"object"}`)}}, Messages: []event.Message{
+	ev := w.Ask(event.LLMRequest{Provider: "prod", Params: []byte(`{"temperature":0.5,"max_tokens":99}`), Tools: []event.ToolSchema{{Name: "ls", Description: "lists", Parameters: []byte(`{"type":"object"}`)}}, Messages: []event.Message{
 		{Role: "system", Content: "be good"}, {Role: "user", Content: "hi"},
 		{Role: "assistant", ToolCalls: []event.ToolCall{{ID: "c0", Name: "ls", Args: []byte(`{"a":1}`)}}}, {Role: "tool", ToolCallID: "c0", Content: "files"},
 	}})
@@ -153,7 +86,7 @@ func TestStream(t *testing.T) {
 
 // S-56: a picture goes as a picture.
 func TestImages(t *testing.T) {
-	s := serve(t, fakellm.Step{Text: "a dot"})
+	s := providertest.Serve(t, fakellm.Step{Text: "a dot"})
 	w := newWorld(t, instance("prod", s.URL), nil)
 	if got := w.text(event.LLMRequest{Provider: "prod", Messages: []event.Message{{Role: "user", Content: "look", Images: []event.Image{{MimeType: "image/png", Data: []byte("PNG")}}}}}); got != "a dot" {
 		t.Errorf(`got %q, want "a dot"`, got)
@@ -166,7 +99,7 @@ func TestImages(t *testing.T) {
 
 // Y-150: off, the default, sends nothing about thinking.
 func TestThinkingOff(t *testing.T) {
-	s := serve(t, fakellm.Step{Text: "x"})
+	s := providertest.Serve(t, fakellm.Step{Text: "x"})
 	w := newWorld(t, instance("prod", s.URL), nil)
 	w.text(event.LLMRequest{Provider: "prod", Model: "gpt-5-x", Params: []byte(`{"max_tokens":5}`)})
 	b := s.Requests()[0].Body
@@ -178,7 +111,7 @@ func TestThinkingOff(t *testing.T) {
 // Y-149: address and key from the environment, and a key that stays where it
 // belongs.
 func TestEnvironment(t *testing.T) {
-	s, other := serve(t, fakellm.Step{Text: "env"}), serve(t, fakellm.Step{Text: "other"})
+	s, other := providertest.Serve(t, fakellm.Step{Text: "env"}), providertest.Serve(t, fakellm.Step{Text: "other"})
 	w := newWorld(t, map[string]string{
 		"providers.env-one.plugin": `"llm-openai"`,
 		"providers.own.plugin":     `"llm-openai"`,
@@ -187,7 +120,7 @@ func TestEnvironment(t *testing.T) {
 	if got := w.text(event.LLMRequest{Provider: "env-one"}); got != "env" || s.Requests()[0].Authorization != "Bearer sk-env" || s.Requests()[0].Body["model"] != llm_openai.DefaultModel {
 		t.Errorf(`got %q, %+v; want "env" from the model %s, with the key sk-env`, got, s.Requests(), llm_openai.DefaultModel)
 	}
-	w.set("plugin.llm_openai.base_url", `"`+other.URL+`"`) // an address for all that have none: not the environment's either
+	w.Set("plugin.llm_openai.base_url", `"`+other.URL+`"`) // an address for all that have none: not the environment's either
 	eventually.True(t, "it is known", func() bool { return w.text(event.LLMRequest{Provider: "env-one"}) == "other" })
 	for _, r := range other.Requests() {
 		if r.Authorization != "" {
@@ -220,10 +153,10 @@ func TestErrors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			url := c.url
 			if url == "" {
-				url = serve(t, c.step).URL
+				url = providertest.Serve(t, c.step).URL
 			}
 			w := newWorld(t, instance("prod", url), nil)
-			ev := w.ask(event.LLMRequest{Provider: "prod"})
+			ev := w.Ask(event.LLMRequest{Provider: "prod"})
 			e, ok := ev.Payload.(event.LLMError)
 			if !ok || e.Kind != c.want.Kind || e.StatusCode != c.want.StatusCode || e.RetryAfterS != c.want.RetryAfterS || !strings.Contains(e.Error, c.want.Error) {
 				t.Errorf("got %+v, want %+v", ev.Payload, c.want)
@@ -234,7 +167,7 @@ func TestErrors(t *testing.T) {
 
 // Y-153: a 429 with Retry-After is tried again, then works.
 func TestRetry(t *testing.T) {
-	s := serve(t, fakellm.Step{Status: 429, RetryAfter: "0.2", Text: "slow"}, fakellm.Step{Status: 503, RetryAfter: "0.1"}, fakellm.Step{Text: "at last"})
+	s := providertest.Serve(t, fakellm.Step{Status: 429, RetryAfter: "0.2", Text: "slow"}, fakellm.Step{Status: 503, RetryAfter: "0.1"}, fakellm.Step{Text: "at last"})
 	w := newWorld(t, instance("prod", s.URL), nil)
 	if got := w.text(event.LLMRequest{Provider: "prod"}); got != "at last" || len(s.Requests()) != 3 {
 		t.Errorf("got %q after %d requests", got, len(s.Requests()))
@@ -244,7 +177,7 @@ func TestRetry(t *testing.T) {
 // Y-74, Y-86, Y-87, Y-85: only what has changed is rebuilt; a call that runs
 // keeps its client; what is not ours is left alone.
 func TestHotReload(t *testing.T) {
-	one, two := serve(t, fakellm.Step{Text: "one of two", Delay: 150 * time.Millisecond}), serve(t, fakellm.Step{Text: "two"})
+	one, two := providertest.Serve(t, fakellm.Step{Text: "one of two", Delay: 150 * time.Millisecond}), providertest.Serve(t, fakellm.Step{Text: "two"})
 	settings := instance("prod", one.URL)
 	settings["providers.side.plugin"], settings["providers.side.base_url"] = `"llm-openai"`, `"`+two.URL+`"`
 	settings["providers.echo.plugin"] = `"llm-echo"`
@@ -252,9 +185,9 @@ func TestHotReload(t *testing.T) {
 	running := make(chan string)
 	go func() { running <- w.text(event.LLMRequest{Provider: "prod"}) }()
 	eventually.True(t, "it is known", func() bool { return len(one.Requests()) == 1 })
-	w.set("providers.prod.base_url", `"`+two.URL+`"`)
-	w.set("providers.prod.api_key", `"sk-new"`)
-	w.set("plugin.other.api_key", `"sk-foreign"`)
+	w.Set("providers.prod.base_url", `"`+two.URL+`"`)
+	w.Set("providers.prod.api_key", `"sk-new"`)
+	w.Set("plugin.other.api_key", `"sk-foreign"`)
 	eventually.True(t, "it is known", func() bool { return w.text(event.LLMRequest{Provider: "prod"}) == "two" })
 	if got := <-running; got != "one of two" {
 		t.Errorf("the call that ran got %q", got)
@@ -264,8 +197,8 @@ func TestHotReload(t *testing.T) {
 		r := two.Requests()
 		return r[len(r)-1].Authorization == "Bearer sk-new"
 	})
-	w.set("providers.prod.plugin", `"llm-echo"`) // now somebody else's
-	ev := w.ask(event.LLMRequest{Provider: "prod"})
+	w.Set("providers.prod.plugin", `"llm-echo"`) // now somebody else's
+	ev := w.Ask(event.LLMRequest{Provider: "prod"})
 	if e, ok := ev.Payload.(event.LLMError); !ok || !strings.Contains(e.Error, "llm-echo, which is not loaded") {
 		t.Errorf("got %+v; want an error: llm-echo is not loaded", ev.Payload)
 	}
@@ -273,7 +206,7 @@ func TestHotReload(t *testing.T) {
 		t.Errorf("a sibling got %q", got)
 	}
 	// plugin.llm_openai.* stands behind every instance (Y-74).
-	w.set("plugin.llm_openai.model", `"shared"`)
+	w.Set("plugin.llm_openai.model", `"shared"`)
 	eventually.True(t, "it is known", func() bool {
 		w.text(event.LLMRequest{Provider: "side"})
 		r := two.Requests()
@@ -283,12 +216,12 @@ func TestHotReload(t *testing.T) {
 
 // An interrupt closes the connection to the service.
 func TestInterrupt(t *testing.T) {
-	s := serve(t, fakellm.Step{Text: strings.Repeat("word ", 1000), Delay: 20 * time.Millisecond})
+	s := providertest.Serve(t, fakellm.Step{Text: strings.Repeat("word ", 1000), Delay: 20 * time.Millisecond})
 	w := newWorld(t, instance("prod", s.URL), nil)
 	done := make(chan event.Event)
-	go func() { done <- w.ask(event.LLMRequest{Provider: "prod"}) }()
+	go func() { done <- w.Ask(event.LLMRequest{Provider: "prod"}) }()
 	eventually.True(t, "it is known", func() bool { return len(s.Requests()) == 1 })
-	if _, err := bus.Publish(w.bus.Kernel(), event.UserInterrupt, "s1", event.Empty{}); err != nil {
+	if _, err := bus.Publish(w.Bus.Kernel(), event.UserInterrupt, "s1", event.Empty{}); err != nil {
 		t.Fatal(err)
 	}
 	if e, ok := (<-done).Payload.(event.LLMError); !ok || e.Error != "interrupted" {
@@ -308,9 +241,9 @@ func TestToolCallNumbers(t *testing.T) {
 		"id every time":  chunk(`{"index":0,"id":"a","function":{"name":"x","arguments":"{"}}`) + chunk(`{"index":1,"id":"b","function":{"name":"y","arguments":"{\"k\":"}}`) + chunk(`{"index":0,"id":"a","function":{"arguments":"}"}}`) + chunk(`{"index":1,"id":"b","function":{"arguments":"1}"}}`),
 		"index from one": chunk(`{"index":1,"id":"a","function":{"name":"x","arguments":"{}"}}`) + chunk(`{"index":2,"id":"b","function":{"name":"y","arguments":"{\"k\":1}"}}`),
 	} {
-		s := serve(t, fakellm.Step{Raw: raw + end})
+		s := providertest.Serve(t, fakellm.Step{Raw: raw + end})
 		w := newWorld(t, instance("prod", s.URL), nil)
-		res, ok := w.ask(event.LLMRequest{Provider: "prod"}).Payload.(event.LLMResponse)
+		res, ok := w.Ask(event.LLMRequest{Provider: "prod"}).Payload.(event.LLMResponse)
 		if !ok || len(res.ToolCalls) != 2 || res.ToolCalls[0].Name != "x" || string(res.ToolCalls[0].Args) != "{}" || res.ToolCalls[1].Name != "y" || string(res.ToolCalls[1].Args) != `{"k":1}` {
 			t.Errorf(`%s: got %+v, want the calls x {} and y {"k":1}`, name, res)
 		}
@@ -320,24 +253,24 @@ func TestToolCallNumbers(t *testing.T) {
 // Y-113, Y-114: without a key it is degraded, and no check goes anywhere.
 func TestHealth(t *testing.T) {
 	w := newWorld(t, map[string]string{"providers.prod.plugin": `"llm-openai"`}, nil)
-	if d := w.reg.Doctor(t.Context(), time.Second)[0]; d.Status != plugin.Degraded || !strings.Contains(d.Summary, "providers.prod.api_key") {
+	if d := w.Registry.Doctor(t.Context(), time.Second)[0]; d.Status != plugin.Degraded || !strings.Contains(d.Summary, "providers.prod.api_key") {
 		t.Errorf("got %+v; want it degraded, with the name of the missing setting", d)
 	}
-	s := serve(t, fakellm.Step{})
+	s := providertest.Serve(t, fakellm.Step{})
 	w = newWorld(t, instance("prod", s.URL), nil)
-	if d := w.reg.Doctor(t.Context(), time.Second)[0]; d.Status != plugin.Healthy || len(s.Requests()) != 0 {
+	if d := w.Registry.Doctor(t.Context(), time.Second)[0]; d.Status != plugin.Healthy || len(s.Requests()) != 0 {
 		t.Errorf("got %+v after %d requests", d, len(s.Requests()))
 	}
 	// REL-9, OP-55: how its last call ended is known, without another one.
-	s = serve(t, fakellm.Step{Status: 401}, fakellm.Step{Text: "fine"})
+	s = providertest.Serve(t, fakellm.Step{Status: 401}, fakellm.Step{Text: "fine"})
 	w = newWorld(t, instance("prod", s.URL), nil)
 	for _, tc := range []struct {
 		want plugin.Health
 		says string
 	}{{plugin.Degraded, "failed: "}, {plugin.Healthy, "succeeded"}} {
-		w.ask(event.LLMRequest{Provider: "prod"})
+		w.Ask(event.LLMRequest{Provider: "prod"})
 		requests := len(s.Requests())
-		d := w.reg.Doctor(t.Context(), time.Second)[0]
+		d := w.Registry.Doctor(t.Context(), time.Second)[0]
 		if d.Status != tc.want || len(d.Details) != 1 || !strings.Contains(d.Details[0].Message, "its last call") || !strings.Contains(d.Details[0].Message, tc.says) {
 			t.Errorf("got %+v, want %s with %q", d, tc.want, tc.says)
 		}

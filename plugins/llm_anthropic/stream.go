@@ -1,0 +1,124 @@
+package llm_anthropic //nolint:staticcheck // plugins are named after what the configuration calls them
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+
+	"github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/packages/ssestream"
+
+	"github.com/yaya-ai/yaya/kernel/event"
+	"github.com/yaya-ai/yaya/kernel/llm"
+)
+
+// stops are the reasons that have a name in the contract. The others end an answer normally.
+var stops = map[anthropic.StopReason]event.StopReason{
+	anthropic.StopReasonToolUse: event.StopToolCalls, anthropic.StopReasonRefusal: event.StopRefusal,
+	anthropic.StopReasonMaxTokens: event.StopLength, anthropic.StopReasonModelContextWindowExceeded: event.StopLength,
+}
+
+// stream is an answer in progress.
+type stream struct {
+	s     *ssestream.Stream[anthropic.MessageStreamEventUnion]
+	by    string
+	usage event.Usage
+	calls int  // begun so far
+	ended bool // the message is complete
+
+	thinking  strings.Builder // the block of reasoning that comes in
+	signature signature
+}
+
+// Next implements [llm.Stream].
+func (s *stream) Next() (llm.Part, error) {
+	for s.s.Next() {
+		if part, ok := s.take(s.s.Current()); ok {
+			return part, nil
+		}
+	}
+	if err := s.s.Err(); err != nil {
+		return llm.Part{}, translate(err)
+	}
+	if !s.ended {
+		return llm.Part{}, &llm.Error{Kind: event.LLMConnection, Err: errors.New("the answer broke off")}
+	}
+	return llm.Part{}, io.EOF
+}
+
+// take returns the part that an event of the stream is. It reports false for an event without one.
+func (s *stream) take(ev anthropic.MessageStreamEventUnion) (part llm.Part, ok bool) {
+	switch ev.Type {
+	case "message_start":
+		u := ev.Message.Usage
+		s.usage = llm.NewUsage(int(u.InputTokens), int(u.CacheReadInputTokens), int(u.CacheCreationInputTokens), int(u.OutputTokens))
+	case "content_block_start":
+		return s.begin(ev.ContentBlock)
+	case "content_block_delta":
+		return s.more(ev.Delta)
+	case "content_block_stop":
+		if s.signature == (signature{}) && s.thinking.Len() == 0 {
+			return part, false
+		}
+		r := &event.Reasoning{Text: s.thinking.String(), By: s.by}
+		if data, err := json.Marshal(s.signature); err == nil && s.signature != (signature{}) {
+			r.Data = data
+		}
+		s.thinking.Reset()
+		s.signature = signature{}
+		return llm.Part{Reasoning: r}, true
+	case "message_delta":
+		// These count what came so far; services that copy the API may leave the input out.
+		s.usage = llm.NewUsage(s.usage.InputOther, s.usage.InputCacheRead, s.usage.InputCacheCreation, max(s.usage.Output, int(ev.Usage.OutputTokens)))
+		if r := ev.Delta.StopReason; r != "" {
+			if part.Stop = stops[r]; part.Stop == "" {
+				part.Stop = event.StopEnd
+			}
+			return part, true
+		}
+	case "message_stop":
+		s.ended = true
+	}
+	return part, false
+}
+
+// begin starts a block of content.
+func (s *stream) begin(b anthropic.ContentBlockStartEventContentBlockUnion) (part llm.Part, ok bool) {
+	switch b.Type {
+	case "text":
+		return llm.Part{Content: b.Text}, b.Text != ""
+	case "thinking":
+		s.thinking.WriteString(b.Thinking)
+		s.signature.Signature = b.Signature
+		return llm.Part{Thought: b.Thinking}, b.Thinking != ""
+	case "redacted_thinking":
+		s.signature.Redacted = b.Data
+	case "tool_use":
+		s.calls++
+		return llm.Part{ToolCall: &llm.ToolCallPart{Index: s.calls - 1, ID: b.ID, Name: b.Name}}, true
+	}
+	return part, false
+}
+
+// more continues the block that began last.
+func (s *stream) more(d anthropic.MessageStreamEventUnionDelta) (part llm.Part, ok bool) {
+	switch d.Type {
+	case "text_delta":
+		return llm.Part{Content: d.Text}, d.Text != ""
+	case "thinking_delta":
+		s.thinking.WriteString(d.Thinking)
+		return llm.Part{Thought: d.Thinking}, d.Thinking != ""
+	case "signature_delta":
+		s.signature.Signature += d.Signature
+	case "input_json_delta":
+		return llm.Part{ToolCall: &llm.ToolCallPart{Index: s.calls - 1, Args: d.PartialJSON}}, d.PartialJSON != "" && s.calls > 0
+	}
+	return part, false
+}
+
+// Usage implements [llm.Stream].
+func (s *stream) Usage() event.Usage { return s.usage }
+
+// Close implements [llm.Stream].
+func (s *stream) Close() error { return s.s.Close() }
