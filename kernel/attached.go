@@ -23,6 +23,9 @@ var attachmentRef = lazyregexp.New(`^attachments/[A-Za-z0-9_-]{1,80}(\.[A-Za-z0-
 // attached returns a message as models read it: pictures of the common types as
 // pictures, texts as text, and for other files their name.
 func (k *Kernel) attached(session string, m event.Message) event.Message {
+	if m.Role == "tool" {
+		return k.pictured(session, m)
+	}
 	var b strings.Builder
 	b.WriteString(m.Content)
 	for _, a := range m.Attachments {
@@ -55,6 +58,20 @@ func (k *Kernel) attached(session string, m event.Message) event.Message {
 	return m
 }
 
+// pictured returns a result with its pictures, MIS-5. Its text names each, so one that cannot be
+// read is left out.
+func (k *Kernel) pictured(session string, m event.Message) event.Message {
+	for _, a := range m.Attachments {
+		if !isPicture(a.MimeType) {
+			continue
+		}
+		if data, whole, err := k.artifact(session, a.Ref); err == nil && whole {
+			m.Images = append(m.Images, event.Image{MimeType: a.MimeType, Data: data})
+		}
+	}
+	return m
+}
+
 func isPicture(mime string) bool {
 	switch mime {
 	case "image/png", "image/jpeg", "image/gif", "image/webp":
@@ -66,6 +83,17 @@ func isPicture(mime string) bool {
 func isText(mime string) bool {
 	mime, _, _ = strings.Cut(mime, ";")
 	return strings.HasPrefix(mime, "text/") || mime == "application/json"
+}
+
+// artifact reads an artifact that is small enough for a picture.
+func (k *Kernel) artifact(session, id string) (data []byte, whole bool, err error) {
+	_, size, err := k.Artifacts.ReadAt(session, id, nil, 0)
+	if err != nil || size > maxImage {
+		return nil, false, err
+	}
+	data = make([]byte, size)
+	n, _, err := k.Artifacts.ReadAt(session, id, data, 0)
+	return data, int64(n) == size, err
 }
 
 // attachment reads an attachment of a session or, for a sub-agent, of its parent.

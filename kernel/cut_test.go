@@ -1,6 +1,7 @@
 package kernel_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -19,6 +20,7 @@ import (
 // clipping is a provider that gives its answers one after the other, whatever is asked.
 type clipping struct {
 	answers []clip
+	tool    string // that it calls, default work
 
 	runner *llm.Runner
 
@@ -74,7 +76,7 @@ func (p *clipping) Generate(_ context.Context, r llm.Request) (llm.Stream, error
 		parts = append(parts, llm.Part{Reasoning: &event.Reasoning{Text: c.thought, Data: json.RawMessage(`"signed"`), By: "test-clipping/clipping-1"}})
 	}
 	if c.args != "" {
-		parts = append(parts, llm.Part{ToolCall: &llm.ToolCallPart{Name: "work", Args: c.args}})
+		parts = append(parts, llm.Part{ToolCall: &llm.ToolCallPart{Name: cmp.Or(p.tool, "work"), Args: c.args}})
 	}
 	return &clipped{append(parts, llm.Part{Stop: c.stop})}, nil
 }
@@ -96,9 +98,14 @@ func (*clipped) Close() error       { return nil }
 // withClips runs a test with a model that answers so.
 func withClips(t *testing.T, dir string, p *clipping, f func(t *testing.T, w *world)) {
 	t.Helper()
-	inBubble(t, setup{dir: dir, plugins: []plugin.Plugin{p}, settings: map[string]string{"provider": `"test-clipping"`, "approval.rules": `[{"decision":"allow"}]`}, answer: approveAll}, func(t *testing.T, w *world) {
-		f(t, w)
-	})
+	withClipsIn(t, dir, p, map[string]string{}, f)
+}
+
+// withClipsIn is withClips with settings.
+func withClipsIn(t *testing.T, dir string, p *clipping, settings map[string]string, f func(t *testing.T, w *world)) {
+	t.Helper()
+	settings["provider"], settings["approval.rules"] = `"test-clipping"`, `[{"decision":"allow"}]`
+	inBubble(t, setup{dir: dir, plugins: []plugin.Plugin{p}, settings: settings, answer: approveAll}, f)
 }
 
 // MIS-3: an answer that the output limit cut off is not taken for whole: the model is asked for the rest,

@@ -102,6 +102,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Attached == nil {
 		c.Attached = func(_ string, m event.Message) event.Message {
+			if m.Role == "tool" { // its text names them
+				return m
+			}
 			for _, a := range m.Attachments {
 				m.Content += "\n[attached: " + cmp.Or(a.Name, a.Ref) + ", " + a.MimeType + "]"
 			}

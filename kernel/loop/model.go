@@ -174,19 +174,31 @@ func (t *turn) call(req event.LLMRequest) (event.Event, error) {
 	return ev, nil
 }
 
+// maxPictures bounds the pictures of tools in one request, in bytes; the newest count.
+const maxPictures = 12 << 20
+
 // attached returns a history with the attachments of its messages: pictures as
 // pictures, texts as text, and other files by name.
 func (t *turn) attached(history []event.Message) []event.Message {
 	var out []event.Message
-	for i, m := range history {
+	left := maxPictures
+	for i, m := range slices.Backward(history) {
 		if len(m.Attachments) == 0 {
 			continue
 		}
 		if out == nil {
 			out = slices.Clone(history) // which is not ours to change
 		}
-		out[i] = t.l.cfg.Attached(t.thread.id, m)
-		out[i].Attachments = nil
+		if m.Role != "tool" || left > 0 {
+			m = t.l.cfg.Attached(t.thread.id, m)
+		}
+		if m.Role == "tool" {
+			for _, p := range m.Images {
+				left -= len(p.Data)
+			}
+		}
+		m.Attachments = nil
+		out[i] = m
 	}
 	if out == nil {
 		return history

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -46,6 +47,9 @@ func (p *Projection) push(entry int64, m event.Message) {
 	p.bytes += size(m)
 }
 
+// pictureSize is about what a picture costs, in bytes of text.
+const pictureSize = 4000
+
 func size(m event.Message) int {
 	n := len(m.Content) + 16
 	for _, c := range m.ToolCalls {
@@ -53,6 +57,11 @@ func size(m event.Message) int {
 	}
 	for _, r := range m.Reasoning {
 		n += len(r.Text)
+	}
+	for _, a := range m.Attachments {
+		if isPicture(a.MimeType) {
+			n += pictureSize
+		}
 	}
 	return n
 }
@@ -79,7 +88,7 @@ func (p *Projection) Apply(e Entry) {
 	case KindToolResult:
 		var r ToolResult
 		if json.Unmarshal(e.Payload, &r) == nil {
-			p.fill(r.ToolCallID, resultText(r))
+			p.fill(r.ToolCallID, resultText(r), pictures(r))
 		}
 	case KindEvent:
 		var n Note
@@ -108,7 +117,7 @@ func (p *Projection) Apply(e Entry) {
 		case event.ToolCallError.Name():
 			var t event.ToolError
 			if json.Unmarshal(n.Data, &t) == nil {
-				p.fill(t.ID, errorText(t))
+				p.fill(t.ID, errorText(t), nil)
 			}
 		}
 	case KindAnchor:
@@ -156,7 +165,7 @@ func (p *Projection) asked(entry int64, r event.LLMResponse) {
 	}
 }
 
-func (p *Projection) fill(call, text string) {
+func (p *Projection) fill(call, text string, shown []event.Attachment) {
 	i, ok := p.slots[call]
 	if !ok {
 		return // not asked for by the model, or answered before
@@ -165,9 +174,37 @@ func (p *Projection) fill(call, text string) {
 	if p.shared {
 		p.msgs, p.shared = slices.Clone(p.msgs), false
 	}
-	p.bytes += len(text) - len(p.msgs[i].Content)
-	p.msgs[i].Content = text
+	p.bytes -= size(p.msgs[i])
+	p.msgs[i].Content, p.msgs[i].Attachments = text, shown
+	p.bytes += size(p.msgs[i])
 }
+
+// maxPictures is how many pictures of one result a model sees.
+const maxPictures = 4
+
+// pictures returns those of a result, for models that can see.
+func pictures(r ToolResult) (out []event.Attachment) {
+	if !bytes.Contains(r.Envelope, []byte(`"artifacts"`)) {
+		return nil
+	}
+	var env struct {
+		Artifacts []struct {
+			ID       string `json:"id"`
+			MimeType string `json:"mime_type"`
+		} `json:"artifacts"`
+	}
+	if json.Unmarshal(r.Envelope, &env) != nil {
+		return nil
+	}
+	for _, a := range env.Artifacts {
+		if isPicture(a.MimeType) && len(out) < maxPictures {
+			out = append(out, event.Attachment{Ref: a.ID, MimeType: a.MimeType})
+		}
+	}
+	return out
+}
+
+func isPicture(mime string) bool { return strings.HasPrefix(mime, "image/") }
 
 // resultText describes a tool's result to a model.
 func resultText(r ToolResult) string {

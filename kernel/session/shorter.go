@@ -181,16 +181,28 @@ func (p *Projection) shrink(s Shrink) {
 		if m.Role != "tool" || p.from[i] >= s.Before {
 			continue
 		}
-		text := Shortened(m.Content, s.Limit)
-		if len(text) >= len(m.Content) {
+		short := shortened(m, s.Limit)
+		if size(short) >= size(m) {
 			continue
 		}
 		if p.shared {
 			p.msgs, p.shared = slices.Clone(p.msgs), false
 		}
-		p.bytes += len(text) - len(m.Content)
-		p.msgs[i].Content = text
+		p.bytes += size(short) - size(m)
+		p.msgs[i] = short
 	}
+}
+
+// shortened is a result with a text of about limit bytes at most, and without its pictures if
+// that is less than they cost.
+func shortened(m event.Message, limit int) event.Message {
+	if limit <= 2*pictureSize {
+		m.Attachments = nil
+	}
+	if text := Shortened(m.Content, limit); len(text) < len(m.Content) {
+		m.Content = text
+	}
+	return m
 }
 
 // leftOut stands for the middle of a shortened text.
@@ -230,8 +242,8 @@ func (p *Projection) shorten(free int, all bool) (Shrink, bool) {
 	for _, limit := range limits {
 		freed = 0
 		for i, m := range p.msgs {
-			if m.Role == "tool" && p.from[i] < s.Before && len(m.Content) > limit {
-				freed += max(0, len(m.Content)-len(Shortened(m.Content, limit)))
+			if m.Role == "tool" && p.from[i] < s.Before {
+				freed += max(0, size(m)-size(shortened(m, limit)))
 			}
 		}
 		s.Limit, s.TokensAfter = limit, s.TokensBefore-freed/4

@@ -10,7 +10,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/sashabaranov/go-openai"
 
@@ -43,6 +45,7 @@ func New(getenv func(string) string) *provider.Plugin {
 type client struct {
 	id, model, effort string
 	api               *openai.Client
+	blind             sync.Map // the models that take no pictures of tools
 }
 
 // Name implements [llm.Provider].
@@ -56,7 +59,28 @@ func (c *client) ThinkingEffort() string { return c.effort }
 
 // Generate implements [llm.Provider]. Params are members of the request, such as
 // temperature and max_tokens.
+//
+// Models that cannot see refuse pictures, in many words: the request goes out again without those
+// of tools, and if that was it, the model gets no more of them.
 func (c *client) Generate(ctx context.Context, req llm.Request) (llm.Stream, error) {
+	blind, had := sightless(req)
+	model := cmp.Or(req.Model, c.model)
+	if _, known := c.blind.Load(model); known {
+		req, had = blind, false
+	}
+	s, err := c.generate(ctx, req)
+	if e, ok := errors.AsType[*llm.Error](err); !had || !ok || e.Overflow || !slices.Contains([]int{400, 404, 415, 422, 500}, e.StatusCode) {
+		return s, err
+	}
+	s, again := c.generate(ctx, blind)
+	if again != nil {
+		return nil, err
+	}
+	c.blind.Store(model, struct{}{})
+	return s, nil
+}
+
+func (c *client) generate(ctx context.Context, req llm.Request) (llm.Stream, error) {
 	var r openai.ChatCompletionRequest
 	if len(req.Params) > 0 {
 		if err := json.Unmarshal(req.Params, &r); err != nil {
@@ -83,6 +107,18 @@ func (c *client) Generate(ctx context.Context, req llm.Request) (llm.Stream, err
 	return &stream{s: s, index: -1}, nil
 }
 
+// sightless returns a request without the pictures of tools.
+func sightless(req llm.Request) (out llm.Request, had bool) {
+	out = req
+	out.History = slices.Clone(req.History)
+	for i, m := range out.History {
+		if m.Role == openai.ChatMessageRoleTool && len(m.Images) > 0 {
+			out.History[i].Images, had = nil, true
+		}
+	}
+	return out, had
+}
+
 // reasons reports whether a model accepts only max_completion_tokens.
 func reasons(model string) bool {
 	for _, p := range []string{"o1", "o3", "o4", "gpt-5"} {
@@ -93,24 +129,44 @@ func reasons(model string) bool {
 	return false
 }
 
+// messages writes a request's messages. Results of tools are texts in this API: their pictures
+// follow the results of an answer, as a message of the user.
 func messages(req llm.Request) []openai.ChatCompletionMessage {
 	var out []openai.ChatCompletionMessage
+	var shown []event.Image
+	show := func() {
+		if len(shown) > 0 {
+			out = append(out, openai.ChatCompletionMessage{Role: openai.ChatMessageRoleUser, MultiContent: parts("The pictures of these results:", shown)})
+			shown = nil
+		}
+	}
 	if req.System != "" {
 		out = append(out, openai.ChatCompletionMessage{Role: openai.ChatMessageRoleSystem, Content: req.System})
 	}
 	for _, m := range req.History {
+		if m.Role == openai.ChatMessageRoleTool {
+			shown, m.Images = append(shown, m.Images...), nil
+		} else {
+			show()
+		}
 		om := openai.ChatCompletionMessage{Role: m.Role, Content: m.Content, ToolCallID: m.ToolCallID}
 		if len(m.Images) > 0 { // content is either a text or parts
-			om.Content, om.MultiContent = "", []openai.ChatMessagePart{{Type: openai.ChatMessagePartTypeText, Text: m.Content}}
-			for _, i := range m.Images {
-				url := "data:" + i.MimeType + ";base64," + base64.StdEncoding.EncodeToString(i.Data)
-				om.MultiContent = append(om.MultiContent, openai.ChatMessagePart{Type: openai.ChatMessagePartTypeImageURL, ImageURL: &openai.ChatMessageImageURL{URL: url}})
-			}
+			om.Content, om.MultiContent = "", parts(m.Content, m.Images)
 		}
 		for _, tc := range m.ToolCalls {
 			om.ToolCalls = append(om.ToolCalls, openai.ToolCall{ID: tc.ID, Type: openai.ToolTypeFunction, Function: openai.FunctionCall{Name: tc.Name, Arguments: string(tc.Args)}})
 		}
 		out = append(out, om)
+	}
+	show()
+	return out
+}
+
+func parts(text string, images []event.Image) []openai.ChatMessagePart {
+	out := []openai.ChatMessagePart{{Type: openai.ChatMessagePartTypeText, Text: text}}
+	for _, i := range images {
+		url := "data:" + i.MimeType + ";base64," + base64.StdEncoding.EncodeToString(i.Data)
+		out = append(out, openai.ChatMessagePart{Type: openai.ChatMessagePartTypeImageURL, ImageURL: &openai.ChatMessageImageURL{URL: url}})
 	}
 	return out
 }

@@ -97,6 +97,41 @@ func TestImages(t *testing.T) {
 	}
 }
 
+// MIS-5: pictures of tools follow the results, and a model that refuses them gets no more of them.
+func TestPicturesOfTools(t *testing.T) {
+	shown := []event.Message{
+		{Role: "user", Content: "look"}, {Role: "assistant", ToolCalls: []event.ToolCall{{ID: "a", Name: "x", Args: []byte(`{}`)}, {ID: "b", Name: "x", Args: []byte(`{}`)}}},
+		{Role: "tool", ToolCallID: "a", Content: "one", Images: []event.Image{{MimeType: "image/png", Data: []byte("PNG")}}}, {Role: "tool", ToolCallID: "b", Content: "two"},
+	}
+	s := providertest.Serve(t, fakellm.Step{Text: "a dot"})
+	w := newWorld(t, instance("prod", s.URL), nil)
+	w.text(event.LLMRequest{Provider: "prod", Messages: shown})
+	raw, err := json.Marshal(s.Requests()[0].Body["messages"].([]any)[2:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := `[{"content":"one","role":"tool","tool_call_id":"a"},{"content":"two","role":"tool","tool_call_id":"b"},{"content":[{"text":"The pictures of these results:","type":"text"},{"image_url":{"url":"data:image/png;base64,UE5H"},"type":"image_url"}],"role":"user"}]`; string(raw) != want {
+		t.Errorf("messages end with %s, want %s", raw, want)
+	}
+
+	s = providertest.Serve(t, fakellm.Step{Status: 400, Text: "this model does not support image input"}, fakellm.Step{Text: "I see nothing"})
+	w = newWorld(t, instance("prod", s.URL), nil)
+	for range 2 {
+		if got := w.text(event.LLMRequest{Provider: "prod", Messages: shown}); got != "I see nothing" {
+			t.Errorf("got %q, want the answer without pictures", got)
+		}
+	}
+	if r := s.Requests(); len(r) != 3 || len(r[1].Body["messages"].([]any)) != 4 || len(r[2].Body["messages"].([]any)) != 4 {
+		t.Errorf("got %d requests, want one with pictures and two without", len(r))
+	}
+
+	s = providertest.Serve(t, fakellm.Step{Status: 400, Text: "no such parameter"})
+	w = newWorld(t, instance("prod", s.URL), nil)
+	if e, ok := w.Ask(event.LLMRequest{Provider: "prod", Messages: shown}).Payload.(event.LLMError); !ok || e.Error != "no such parameter" || len(s.Requests()) != 2 {
+		t.Errorf("got %+v after %d requests, want the first error after two", e, len(s.Requests()))
+	}
+}
+
 // Y-150: off, the default, sends nothing about thinking.
 func TestThinkingOff(t *testing.T) {
 	s := providertest.Serve(t, fakellm.Step{Text: "x"})
