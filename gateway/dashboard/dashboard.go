@@ -5,8 +5,8 @@
 // The page asks for its data over the APIs and the wire protocol, with the rights of
 // whoever has opened it: the user that runs yaya on this machine, or a device that the
 // browser is enrolled as. There is no build step: the files are ES
-// modules as they are written, and preact, htm and marked as their makers ship them
-// (page/vendor, with their licences). Beside the page, and not served: types has its
+// modules as they are written, without their comments and spaces when they are served, and
+// preact, htm and marked as their makers ship them (page/vendor, with their licences). Beside the page, and not served: types has its
 // types, of which those of the APIs are generated (make types).
 //
 // The Content-Security-Policy lets no script run but these, no markup be made of
@@ -26,6 +26,10 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/tdewolff/minify/v2"
+	"github.com/tdewolff/minify/v2/css"
+	"github.com/tdewolff/minify/v2/js"
 )
 
 //go:embed page/*.html page/*.css page/*.js page/*.svg page/*.json page/vendor/*.js page/vendor/*.txt
@@ -43,11 +47,10 @@ var types = map[string]string{
 
 // file is one that is served.
 type file struct {
-	kind  string
-	plain []byte
-	etag  string
-	// packed compresses it, once, when it is asked for first.
-	packed func() []byte
+	kind string
+	// plain makes it small, and packed compresses that, once, when it is asked for first.
+	plain, packed func() []byte
+	etag          func() string
 }
 
 // Handler serves the page at / and its files below /ui/.
@@ -68,11 +71,34 @@ func New() (*Handler, error) {
 		if err != nil {
 			return err
 		}
-		sum := sha256.Sum256(data)
-		h.files[strings.TrimPrefix(name, "page/")] = &file{kind, data, `"` + hex.EncodeToString(sum[:12]) + `"`, sync.OnceValue(func() []byte { return pack(data) })}
+		f := &file{kind: kind}
+		f.plain = sync.OnceValue(func() []byte { return small(name, kind, data) })
+		f.packed = sync.OnceValue(func() []byte { return pack(f.plain()) })
+		f.etag = sync.OnceValue(func() string {
+			sum := sha256.Sum256(f.plain())
+			return `"` + hex.EncodeToString(sum[:12]) + `"`
+		})
+		h.files[strings.TrimPrefix(name, "page/")] = f
 		return nil
 	})
 	return h, err
+}
+
+// small returns a script or a style sheet without comments and spaces. Those of others are small
+// already.
+func small(name, kind string, data []byte) []byte {
+	of, _, _ := strings.Cut(kind, ";")
+	if strings.HasPrefix(name, "page/vendor/") || (of != "text/javascript" && of != "text/css") {
+		return data
+	}
+	m := minify.New()
+	m.AddFunc("text/javascript", js.Minify)
+	m.AddFunc("text/css", css.Minify)
+	out, err := m.Bytes(of, data)
+	if err != nil { // cannot be: the tests read them all
+		return data
+	}
+	return out
 }
 
 func pack(data []byte) []byte {
@@ -116,13 +142,13 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	head.Set("Content-Type", f.kind)
 	head.Set("Cache-Control", "no-cache") // kept, and asked about: a new yaya has a new page
-	head.Set("ETag", f.etag)
+	head.Set("ETag", f.etag())
 	head.Set("Vary", "Accept-Encoding")
-	if strings.Contains(r.Header.Get("If-None-Match"), f.etag) {
+	if strings.Contains(r.Header.Get("If-None-Match"), f.etag()) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
-	body := f.plain
+	body := f.plain()
 	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
 		body = f.packed()
 		head.Set("Content-Encoding", "gzip")

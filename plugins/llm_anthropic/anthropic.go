@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/option"
@@ -47,7 +48,8 @@ func New(getenv func(string) string) *provider.Plugin {
 				option.WithAPIKey(s.Key),
 			}
 			if s.BaseURL != "" {
-				opts = append(opts, option.WithBaseURL(s.BaseURL))
+				// The SDK adds the version, which addresses of other services end with.
+				opts = append(opts, option.WithBaseURL(strings.TrimSuffix(s.BaseURL, "/v1")))
 			}
 			c := anthropic.NewClient(opts...)
 			return &client{id: s.ID, model: s.Model, effort: s.Effort, most: int64(cmp.Or(s.Int("max_tokens"), DefaultMaxTokens)), api: &c.Messages}

@@ -159,7 +159,7 @@ func TestRequest(t *testing.T) {
 // MIS-4: a request begins with the bytes of the one before.
 func TestRequestsBeginEqually(t *testing.T) {
 	s := providertest.Serve(t, said("one", "end_turn"))
-	w := load(t, s.URL, nil)
+	w := load(t, s.URL+"/v1", nil)
 	tools := []event.ToolSchema{{Name: "a", Parameters: []byte(`{"type":"object","properties":{"z":{"type":"string"},"b":{"type":"string"}}}`)}}
 	history := []event.Message{{Role: "system", Content: "be good"}, {Role: "user", Content: "hi"}}
 	for range 3 {
@@ -167,6 +167,9 @@ func TestRequestsBeginEqually(t *testing.T) {
 		history = append(history, event.Message{Role: "assistant", Content: "one"}, event.Message{Role: "user", Content: "more"})
 	}
 	r := s.Requests()
+	if r[0].Path != "/v1/messages" {
+		t.Errorf("got a request for %s, want /v1/messages: the address may end with the version", r[0].Path)
+	}
 	for i := range 2 {
 		for _, member := range []string{"system", "tools"} {
 			if a, b := mustJSON(t, r[i].Body[member]), mustJSON(t, r[i+1].Body[member]); a != b {

@@ -4,7 +4,7 @@ import { useState } from './vendor/hooks.js';
 import { Agree } from './agree.js';
 import { api, seg } from './api.js';
 import { Install } from './install.js';
-import { Tile } from './servers.js';
+import { Tile } from './tile.js';
 import { go, href, may, useLoaded } from './state.js';
 import { plain } from './text.js';
 import { toast } from './toast.js';

@@ -5,7 +5,7 @@ import { useState } from './vendor/hooks.js';
 import { api, seg } from './api.js';
 import { Copy } from './copy.js';
 import { Dialog } from './dialog.js';
-import { Tile } from './servers.js';
+import { Tile } from './tile.js';
 import { href, may, page, useLoaded } from './state.js';
 import { style } from './style.js';
 import { listed, plain } from './text.js';

@@ -1,13 +1,13 @@
-// Well-known services of models, as data: all of them speak OpenAI's API.
+// Well-known services of models, as data. Those without a plugin speak OpenAI's API.
 // @ts-check
 
 /** A service. Local ones need no key and may be found on this machine; one without an address is
- * for any other. @typedef {{name: string, url: string, local?: boolean}} Preset */
+ * for any other. @typedef {{name: string, url: string, local?: boolean, plugin?: string}} Preset */
 
 /** @type {readonly Preset[]} */
 export const PRESETS = [
   { name: 'OpenAI', url: 'https://api.openai.com/v1' },
-  { name: 'Anthropic', url: 'https://api.anthropic.com/v1' },
+  { name: 'Anthropic', url: 'https://api.anthropic.com', plugin: 'llm-anthropic' },
   { name: 'Google', url: 'https://generativelanguage.googleapis.com/v1beta/openai' },
   { name: 'Mistral', url: 'https://api.mistral.ai/v1' },
   { name: 'OpenRouter', url: 'https://openrouter.ai/api/v1' },

@@ -5,7 +5,7 @@ import { useState } from './vendor/hooks.js';
 import { api, seg } from './api.js';
 import { PRESETS } from './presets.js';
 import { Result } from './providertest.js';
-import { Tile } from './servers.js';
+import { Tile } from './tile.js';
 import { useLoaded } from './state.js';
 import { plain } from './text.js';
 import { Do, Field, html, typed } from './ui.js';
@@ -48,7 +48,11 @@ export function Add({ activate, done }) {
     // A second attempt corrects the first.
     const p = added
       ? await api('PATCH', `/api/llm-providers/${seg(added.id)}`, { label, config })
-      : await api('POST', '/api/llm-providers', { plugin: PLUGIN, label: label || url, config });
+      : await api('POST', '/api/llm-providers', {
+          plugin: preset?.plugin ?? PLUGIN,
+          label: label || url,
+          config,
+        });
     setAdded(p);
     const result = await api(
       'POST',

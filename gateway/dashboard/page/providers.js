@@ -6,7 +6,7 @@ import { Confirm } from './dialog.js';
 import { Add } from './provideradd.js';
 import { called, Edit, shown } from './provideredit.js';
 import { Result } from './providertest.js';
-import { Tile } from './servers.js';
+import { Tile } from './tile.js';
 import { href, may, useLoaded } from './state.js';
 import { style } from './style.js';
 import { plain } from './text.js';

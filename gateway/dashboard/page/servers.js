@@ -61,7 +61,10 @@ function List({ of }) {
     actions=${write &&
     html`
       <a class="button" href=${href('start')}><${Icon} of="download" />${t('Import')}</a>
-      <a class="button" href=${href('catalogue')}><${Icon} of="catalogue" />${t('Catalogue')}</a>
+      <a class="button nophone" href=${href('catalogue')}>
+        <${Icon} of="catalogue" />
+        ${t('Catalogue')}
+      </a>
       <a class="button primary" href=${href('servers', '', 'new')}>
         <${Icon} of="plus" />
         ${t('Add a server')}
