@@ -195,8 +195,8 @@ func TestModulesKeepOneSubject(t *testing.T) {
 	}
 }
 
-// What is served is what was written, without comments and spaces: a file that could not be read
-// would be served whole.
+// The page serves files as they were written, without comments and spaces. One that the minifier
+// cannot read would be served whole.
 func TestFilesAreServedSmall(t *testing.T) {
 	h, err := dashboard.New()
 	if err != nil {

@@ -37,7 +37,7 @@ var (
 )
 
 // words fills the form of an option into m: its command line, or its address.
-func (o *Option) words(f *form, m *made) error {
+func (o Option) words(f *form, m *made) error {
 	m.env, m.headers = map[string]string{}, map[string]string{}
 	if o.remote != nil {
 		return o.remote.address(f, m)

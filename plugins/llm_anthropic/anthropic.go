@@ -40,7 +40,7 @@ const DefaultMaxTokens = 8192
 func New(getenv func(string) string) *provider.Plugin {
 	return provider.New(provider.Service{
 		Name: Name, ID: "anthropic", Model: DefaultModel, AddressVar: "ANTHROPIC_BASE_URL", KeyVars: []string{"ANTHROPIC_API_KEY"},
-		Fields: map[string]string{"max_tokens": `{"type":"integer"}`},
+		Fields: map[string]string{"max_tokens": `{"type":"integer"}`}, //nolint:gosec // the name of a setting
 		Client: func(s provider.Settings) llm.Provider {
 			opts := []option.RequestOption{
 				option.WithoutEnvironmentDefaults(), option.WithHTTPClient(s.HTTP),
