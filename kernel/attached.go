@@ -13,7 +13,7 @@ import (
 
 // Bounds of the attachments that a model gets with a message.
 const (
-	maxImage        = 5 << 20
+	maxImage        = 3_750_000 // 5 MB in base64, which is what services count
 	maxImages       = 8
 	maxAttachedText = 64 << 10
 )
@@ -46,7 +46,12 @@ func (k *Kernel) attached(session string, m event.Message) event.Message {
 		case picture && !whole:
 			fmt.Fprintf(&b, "\n[attached, and too large to be shown: %s]", what)
 		case picture:
-			m.Images = append(m.Images, event.Image{MimeType: a.MimeType, Data: data})
+			mime, ok := pictureType(data)
+			if !ok {
+				fmt.Fprintf(&b, "\n[attached, and not a picture that models take: %s]", what)
+				continue
+			}
+			m.Images = append(m.Images, event.Image{MimeType: mime, Data: data})
 		default:
 			fmt.Fprintf(&b, "\n[attached: %s]\n%s", what, strings.ToValidUTF8(string(data), "\uFFFD"))
 			if !whole {
@@ -65,8 +70,12 @@ func (k *Kernel) pictured(session string, m event.Message) event.Message {
 		if !isPicture(a.MimeType) {
 			continue
 		}
-		if data, whole, err := k.artifact(session, a.Ref); err == nil && whole {
-			m.Images = append(m.Images, event.Image{MimeType: a.MimeType, Data: data})
+		data, whole, err := k.artifact(session, a.Ref)
+		if err != nil || !whole {
+			continue
+		}
+		if mime, ok := pictureType(data); ok {
+			m.Images = append(m.Images, event.Image{MimeType: mime, Data: data})
 		}
 	}
 	return m

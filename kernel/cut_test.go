@@ -10,11 +10,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/llm"
 	"github.com/yaya-ai/yaya/kernel/loop"
 	"github.com/yaya-ai/yaya/kernel/plugin"
+	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
 // clipping is a provider that gives its answers one after the other, whatever is asked.
@@ -207,5 +209,59 @@ func TestReasoningGoesBack(t *testing.T) {
 	withClips(t, dir, p, func(t *testing.T, w *world) {
 		w.run("s1", "is it done?")
 		back(t, p, 0)
+	})
+}
+
+// MIS-3: a call that was cut off before its arguments began is not made: without arguments it could
+// do more than was meant. One whose model has refused is not made either.
+func TestACallWithoutItsArguments(t *testing.T) {
+	for stop, ran := range map[event.StopReason]bool{event.StopToolCalls: true, event.StopLength: false, event.StopRefusal: false} {
+		p := &clipping{tool: "everything", answers: []clip{{text: "so: ", args: " ", stop: stop}, {text: "done"}}}
+		withClips(t, "", p, func(t *testing.T, w *world) {
+			made := 0
+			x, err := tool.New(tool.Definition{Name: "everything", Kind: tool.KindRead, Description: "takes what it gets"}, func(context.Context, tool.Call, struct {
+				Only string `json:"only,omitempty"`
+			}) (tool.Result, error) {
+				made++
+				return tool.OK("all of it"), nil
+			})
+			if err == nil {
+				err = w.Tools.Register(x)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if out := w.run("s1", "go"); out.Err != nil || made > 0 != ran {
+				t.Errorf("%s: the call was made %d times, %v; want it made: %v", stop, made, out.Err, ran)
+			}
+		})
+	}
+}
+
+// MIS-3: an answer that ends exactly at the limit is whole: there is nothing to add.
+func TestAnAnswerThatFits(t *testing.T) {
+	p := &clipping{answers: []clip{{text: "all of it", stop: event.StopLength}, {stop: event.StopEnd}}}
+	withClips(t, "", p, func(t *testing.T, w *world) {
+		if out := w.run("s1", "count"); out.Err != nil || out.Text != "all of it" {
+			t.Errorf("got %q, %v, want the answer", out.Text, out.Err)
+		}
+		equal(t, w.history("s1"), "user: count", "assistant: all of it")
+	})
+}
+
+// MIS-3: a turn that is tried again after half an answer begins with a whole one.
+func TestHalfAnAnswerIsNotDoubled(t *testing.T) {
+	p := &clipping{answers: []clip{{text: "half ", stop: event.StopLength}, {stop: event.StopRefusal}, {text: "whole", args: `{"name": "it"}`, stop: event.StopToolCalls}, {text: "done"}}}
+	withClips(t, "", p, func(t *testing.T, w *world) {
+		if out := w.run("s1", "work"); out.Err == nil {
+			t.Fatal("the turn succeeded, want the refusal")
+		}
+		if _, err := w.Loop.Retry("s1", ""); err != nil {
+			t.Fatalf("Retry = %v, want no error", err)
+		}
+		time.Sleep(time.Second) // of the bubble
+		if got := w.history("s1"); !strings.HasPrefix(got[1], "assistant: whole [work") {
+			t.Errorf("the history is %q, want no half before the whole", got)
+		}
 	})
 }

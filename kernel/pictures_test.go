@@ -1,11 +1,15 @@
 package kernel_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"image"
+	"image/png"
 	"strings"
 	"testing"
 
+	"github.com/yaya-ai/yaya/kernel"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
@@ -15,8 +19,8 @@ func (w *world) camera(size int) {
 	w.t.Helper()
 	x, err := tool.New(tool.Definition{Name: "shoot", Kind: tool.KindRead, Description: "takes a picture"}, func(_ context.Context, c tool.Call, a sleepArgs) (tool.Result, error) {
 		r := tool.OK("a picture", tool.Text("[image of "+a.Name+"]"))
-		for mime, data := range map[string]string{"image/png": "PNG " + a.Name + strings.Repeat(".", size), "application/zip": "ZIP"} {
-			art, err := w.Artifacts.Put(c, mime, []byte(data))
+		for mime, data := range map[string][]byte{"image/png": picture(w.t, size, a.Name), "application/zip": []byte("ZIP")} {
+			art, err := w.Artifacts.Put(c, mime, data)
 			if err != nil {
 				return tool.Result{}, err
 			}
@@ -32,11 +36,22 @@ func (w *world) camera(size int) {
 	}
 }
 
+// picture returns one of so many bytes at least, which end with its name.
+func picture(t *testing.T, size int, name string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, 2, 2))); err != nil {
+		t.Fatal(err)
+	}
+	b.WriteString(strings.Repeat(".", size) + name)
+	return b.Bytes()
+}
+
 // seen returns the pictures of a request's results.
 func seen(p *clipping, n int) (out []string) {
 	for _, m := range p.requests[n].History {
 		for _, i := range m.Images {
-			out = append(out, fmt.Sprintf("%s %s %.7s", m.Role, i.MimeType, i.Data))
+			out = append(out, fmt.Sprintf("%s %s PNG %s", m.Role, i.MimeType, i.Data[len(i.Data)-3:]))
 		}
 	}
 	return out
@@ -70,22 +85,54 @@ func TestPicturesAreBounded(t *testing.T) {
 	}
 	p := &clipping{tool: "shoot", answers: shots(5)}
 	withClips(t, "", p, func(t *testing.T, w *world) {
-		w.camera(4 << 20)
+		w.camera(3_500_000)
 		w.run("s1", "look")
 		equal(t, seen(p, 5), "tool image/png PNG 002", "tool image/png PNG 003", "tool image/png PNG 004")
 	})
 	p = &clipping{tool: "shoot", answers: shots(1)}
 	withClips(t, "", p, func(t *testing.T, w *world) {
-		w.camera(6 << 20)
+		w.camera(4 << 20)
 		w.run("s1", "look")
 		equal(t, seen(p, 1))
 	})
 	p = &clipping{tool: "shoot", answers: shots(30)}
-	withClipsIn(t, "", p, map[string]string{"providers.test-clipping.context_window": `16384`}, func(t *testing.T, w *world) {
+	withClipsIn(t, "", p, map[string]string{"providers.test-clipping.context_window": `8192`}, func(t *testing.T, w *world) {
 		w.camera(0)
 		w.run("s1", "look")
-		if got := seen(p, 30); len(got) == 0 || len(got) > 14 || got[len(got)-1] != "tool image/png PNG 029" {
+		if got := seen(p, 30); len(got) == 0 || len(got) > 16 || got[len(got)-1] != "tool image/png PNG 029" {
 			t.Errorf("the last request has the pictures %q, want the last few", got)
 		}
 	})
+}
+
+// MIS-5: pictures that services refuse are not sent, since each further request of the session would have
+// it: other bytes, wrong types, sides that are too long. The type is that of the bytes.
+func TestPictureTypes(t *testing.T) {
+	webp := func(kind string, rest ...byte) []byte {
+		return append(append([]byte("RIFF\x1e\x00\x00\x00WEBP"+kind), rest...), make([]byte, 32)...)
+	}
+	var long bytes.Buffer
+	if err := png.Encode(&long, image.NewGray(image.Rect(0, 0, 8001, 1))); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		data []byte
+		mime string // "" for none
+	}{
+		"png":       {picture(t, 0, ""), "image/png"},
+		"webp":      {webp("VP8 ", 0, 0, 0, 0, 0, 0, 0, 0x9d, 0x01, 0x2a, 2, 0, 3, 0), "image/webp"},
+		"lossless":  {webp("VP8L", 0, 0, 0, 0, 0x2f, 1, 0x40, 0, 0), "image/webp"},
+		"extended":  {webp("VP8X", 0, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 9, 0, 0), "image/webp"},
+		"too long":  {long.Bytes(), ""},
+		"long webp": {webp("VP8X", 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 9, 0, 0), ""},
+		"junk":      {[]byte("PNG"), ""},
+		"nothing":   {nil, ""},
+		"cut":       {picture(t, 0, "")[:20], ""},
+		"no sides":  {webp("VP8 "), ""},
+	} {
+		mime, ok := kernel.PictureType(c.data)
+		if ok != (c.mime != "") || (ok && mime != c.mime) {
+			t.Errorf("%s: got %q, %v, want %q", name, mime, ok, c.mime)
+		}
+	}
 }

@@ -3,11 +3,15 @@
 # people run yaya as themselves. A running one goes on with the new program.
 set -eu
 mkdir -p /etc/yaya /var/lib/yaya
-chown yaya:yaya /etc/yaya /var/lib/yaya
-chmod 700 /etc/yaya /var/lib/yaya
-if [ -e /etc/yaya/config.toml ]; then
-	chown yaya:yaya /etc/yaya/config.toml
-	chmod 600 /etc/yaya/config.toml
+# The folders belong to the service from the first installation on, and so does what is in them: by
+# links there, it could have root change other files at an upgrade.
+if [ "$(stat -c %U /etc/yaya)" = root ]; then
+	chown yaya:yaya /etc/yaya /var/lib/yaya
+	chmod 700 /etc/yaya /var/lib/yaya
+	if [ -f /etc/yaya/config.toml ] && [ ! -L /etc/yaya/config.toml ]; then
+		chown -h yaya:yaya /etc/yaya/config.toml
+		chmod 600 /etc/yaya/config.toml
+	fi
 fi
 if [ -d /run/systemd/system ]; then
 	systemctl daemon-reload

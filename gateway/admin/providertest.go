@@ -3,7 +3,6 @@ package admin
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -107,8 +106,8 @@ func (a *API) prompt(ctx context.Context, i config.Instance, timeout time.Durati
 	sub.Close()
 	<-sub.Done()
 	switch {
-	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		out.problem = "timeout"
+	case ctx.Err() != nil:
+		out.problem = "timeout" // or nobody waits for it
 		// The plugins that still work on it may stop.
 		if _, err := bus.Publish(a.cfg.Bus.Kernel(), event.UserInterrupt, session, event.Empty{}); err != nil {
 			return prompted{}, err

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -17,6 +18,7 @@ import (
 type site struct {
 	t     *testing.T
 	url   string
+	mu    sync.Mutex        // held by the server, and by whoever changes what it has
 	files map[string][]byte // by path
 	cut   string            // this file ends too early
 	path  string            // the programs of the machine
@@ -43,12 +45,15 @@ func newSite(t *testing.T, downloader string) *site {
 		"/" + sumsFile:    []byte("0000000000000000000000000000000000000000000000000000000000000000  yaya_1.2.3_linux_arm64.tar.gz\n" + hex.EncodeToString(sum[:]) + "  " + archiveName + "\n"),
 	}}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
 		data, found := s.files[r.URL.Path]
+		cut := s.cut == r.URL.Path
+		s.mu.Unlock()
 		if !found {
 			http.NotFound(w, r)
 			return
 		}
-		if s.cut == r.URL.Path {
+		if cut {
 			w.Header().Set("Content-Length", "1000000")
 		}
 		_, _ = w.Write(data)
@@ -180,7 +185,9 @@ func TestInstallerRefuses(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			s := newSite(t, "curl")
 			if tc.change != nil {
+				s.mu.Lock()
 				tc.change(s)
+				s.mu.Unlock()
 			}
 			out, err := s.install(tc.env, tc.args...)
 			if err == nil || !strings.Contains(out, tc.want) {
@@ -230,7 +237,9 @@ func TestInstallerSignature(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.mu.Lock()
 	s.files["/"+sumsFile+".minisig"] = signature
+	s.mu.Unlock()
 	if out, err := s.install([]string{"YAYA_MINISIGN_KEY=" + keys["other"]}); err == nil || !strings.Contains(out, "is not that of YAYA_MINISIGN_KEY") || len(s.left()) > 0 {
 		t.Errorf("with another key: %v, %s; want a refusal and no file", err, out)
 	}

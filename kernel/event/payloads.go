@@ -60,18 +60,6 @@ type Message struct {
 	Images      []Image      `json:"images,omitempty"`
 }
 
-// Reasoning is a part of what a model has thought before it answered. Services want it back,
-// unchanged, as long as the same model works on the same task.
-type Reasoning struct {
-	Text string `json:"text,omitempty"` // as far as the service shows it
-	// Data holds the rest that the service needs, a signature for instance. Only the provider By,
-	// which names its model, too, can read it. Without it, the part is not sent back.
-	Data json.RawMessage `json:"data,omitempty"`
-	By   string          `json:"by,omitempty"`
-	// Calls is how many of the answer's calls come before it.
-	Calls int `json:"calls,omitempty"`
-}
-
 // Image is a picture in the form that a provider forwards.
 type Image struct {
 	MimeType string `json:"mime_type"`
@@ -83,89 +71,6 @@ type ToolSchema struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
 	Parameters  json.RawMessage `json:"parameters"`
-}
-
-// LLMRequest is the payload of llm.call.request.
-type LLMRequest struct {
-	Provider string          `json:"provider"`
-	Model    string          `json:"model"`
-	Messages []Message       `json:"messages"`
-	Tools    []ToolSchema    `json:"tools,omitempty"`
-	Params   json.RawMessage `json:"params"`
-}
-
-// LLMDelta is the payload of llm.call.delta.
-type LLMDelta struct {
-	Content         string          `json:"content,omitempty"`
-	Reasoning       string          `json:"reasoning,omitempty"` // text of it, as it comes
-	ToolCallPartial json.RawMessage `json:"tool_call_partial,omitempty"`
-	Request
-}
-
-// Usage counts tokens; raw and derived values travel together.
-type Usage struct {
-	InputOther         int `json:"input_other"`
-	InputCacheRead     int `json:"input_cache_read"`
-	InputCacheCreation int `json:"input_cache_creation"`
-	Output             int `json:"output"`
-	Input              int `json:"input"`
-	Total              int `json:"total"`
-}
-
-// LLMResponse is the payload of llm.call.response.
-type LLMResponse struct {
-	Text      string      `json:"text,omitempty"`
-	ToolCalls []ToolCall  `json:"tool_calls,omitempty"`
-	Usage     Usage       `json:"usage"`
-	Reasoning []Reasoning `json:"reasoning,omitempty"`
-	// StopReason says why the answer ended; "" is [StopEnd].
-	StopReason StopReason `json:"stop_reason,omitempty"`
-	Request
-}
-
-// StopReason is why a model's answer ended.
-type StopReason string
-
-// The closed set of StopReason. An answer that ended for its length is not whole: the loop asks
-// for the rest.
-const (
-	StopEnd       StopReason = "end"
-	StopToolCalls StopReason = "tool_calls"
-	StopLength    StopReason = "length"
-	StopRefusal   StopReason = "refusal"
-)
-
-// LLMErrorKind classifies a failed model call.
-type LLMErrorKind string
-
-// The closed set of LLMErrorKind. A missing kind means other.
-const (
-	LLMConnection LLMErrorKind = "connection"
-	LLMTimeout    LLMErrorKind = "timeout"
-	LLMStatus     LLMErrorKind = "status"
-	LLMEmpty      LLMErrorKind = "empty"
-	LLMOther      LLMErrorKind = "other"
-)
-
-// LLMError is the payload of llm.call.error.
-type LLMError struct {
-	Error       string       `json:"error"`
-	Kind        LLMErrorKind `json:"kind,omitempty"`
-	StatusCode  int          `json:"status_code,omitempty"` // with LLMStatus only
-	RetryAfterS float64      `json:"retry_after_s,omitempty"`
-	// Overflow says that the request is longer than the model's window, and ContextWindow the
-	// window in tokens, if the service named it.
-	Overflow      bool `json:"overflow,omitempty"`
-	ContextWindow int  `json:"context_window,omitempty"`
-	Request
-}
-
-// EffectiveKind returns the kind, [LLMOther] when none was given.
-func (e LLMError) EffectiveKind() LLMErrorKind {
-	if e.Kind == "" {
-		return LLMOther
-	}
-	return e.Kind
 }
 
 // SchemaV1 is the schema version that the dispatcher acts on.

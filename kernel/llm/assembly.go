@@ -72,13 +72,14 @@ func (a *assembly) add(p ToolCallPart) error {
 	return nil
 }
 
-// list returns the calls. It makes ids unique, since results refer to them;
-// arguments that are not JSON are passed on as text, which the tool's validation
-// refuses in words that the model can read. The secrets of s are concealed in them.
-func (a *assembly) list(s *masked.Secrets) []event.ToolCall {
+// list returns the calls of an answer that ended so. It makes ids unique, since results refer to
+// them; arguments that are not JSON are passed on as text, which the tool's validation refuses in
+// words that the model can read, and so are those of a call that was cut off before they began:
+// without arguments it could do more than was meant. The secrets of s are concealed in them.
+func (a *assembly) list(stop event.StopReason, s *masked.Secrets) []event.ToolCall {
 	var out []event.ToolCall
 	seen := map[string]bool{}
-	for _, c := range *a {
+	for i, c := range *a {
 		if c.ID == "" && c.Name == "" && c.Args == "" {
 			continue
 		}
@@ -87,7 +88,7 @@ func (a *assembly) list(s *masked.Secrets) []event.ToolCall {
 		}
 		seen[c.ID] = true
 		args := json.RawMessage(cmp.Or(strings.TrimSpace(c.Args), "{}"))
-		if !json.Valid(args) {
+		if cut := stop == event.StopLength && i == len(*a)-1 && strings.TrimSpace(c.Args) == ""; cut || !json.Valid(args) {
 			raw, err := json.Marshal(c.Args)
 			if err != nil {
 				raw = []byte(`null`)

@@ -2,6 +2,7 @@ package llm_test
 
 import (
 	"encoding/json"
+	"errors"
 	"reflect"
 	"strings"
 	"testing"
@@ -81,4 +82,27 @@ func repeat(p llm.Part, n int) (out []llm.Part) {
 		out = append(out, p)
 	}
 	return out
+}
+
+// An answer that nobody takes, because it is too long for an event for instance, is a failed call:
+// whoever asked does not wait for the end of the time.
+func TestAnAnswerThatIsNotTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var rec recorder
+		r := llm.NewRunner(llm.RunnerConfig{Emit: func(kind, session string, payload any) error {
+			if _, answer := payload.(event.LLMResponse); answer {
+				return errors.New("too long")
+			}
+			return rec.emit(kind, session, payload)
+		}})
+		r.Start(request(event.LLMRequest{}), &fake{attempts: []attempt{{parts: text("hi")}}})
+		synctest.Wait()
+		all := rec.all()
+		if e, ok := all[len(all)-1].payload.(event.LLMError); !ok || !strings.Contains(e.Error, "could not be passed on: too long") {
+			t.Errorf("got %+v, want the error", all[len(all)-1].payload)
+		}
+		if err := r.Close(t.Context()); err != nil {
+			t.Errorf("Close of the runner = %v, want no error", err)
+		}
+	})
 }

@@ -20,10 +20,10 @@ import (
 
 // Bounds of one answer.
 const (
-	MaxText      = 4 << 20 // bytes of text
+	MaxText      = 2 << 20 // bytes of text
 	MaxToolCalls = 64
 	MaxArgs      = 1 << 20 // bytes of the arguments of one call
-	MaxReasoning = 4 << 20 // bytes of reasoning, with what services add to it
+	MaxReasoning = 1 << 20 // bytes of reasoning, with what services add to it
 )
 
 // ErrInterrupted is the cause of a call that its user interrupted.
@@ -105,7 +105,9 @@ func (r *Runner) Start(ev event.Event, p Provider) {
 			return
 		}
 		res.Request = event.Request{RequestID: ev.ID}
-		r.emit(event.LLMCallResponse.Name(), ev.SessionID, res)
+		if err := r.cfg.Emit(event.LLMCallResponse.Name(), ev.SessionID, res); err != nil { // it is too long, say
+			r.fail(ev, &Error{Kind: event.LLMOther, Err: fmt.Errorf("the answer could not be passed on: %w", err)})
+		}
 	}()
 }
 
@@ -289,7 +291,10 @@ func (r *Runner) attempt(ctx context.Context, p Provider, req Request, delta fun
 			delta(event.LLMDelta{ToolCallPartial: d})
 		}
 	}
-	res = event.LLMResponse{Text: text.String(), ToolCalls: calls.list(r.cfg.Secrets), Usage: s.Usage(), Reasoning: reasoning.list, StopReason: stop}
+	res = event.LLMResponse{Text: text.String(), ToolCalls: calls.list(stop, r.cfg.Secrets), Usage: s.Usage(), Reasoning: reasoning.list, StopReason: stop}
+	if stop == event.StopRefusal {
+		res.ToolCalls = nil // what it refused to go through with
+	}
 	if strings.TrimSpace(res.Text) == "" && len(res.ToolCalls) == 0 {
 		return res, nothing(stop)
 	}

@@ -42,7 +42,7 @@ func (t *turn) model(d event.DecideResponse) error {
 			t.observe(ev)
 			t.weighed(req, r.Usage)
 			t.out.Usage = llm.Add(t.out.Usage, r.Usage)
-			if strings.TrimSpace(r.Text) == "" && len(r.ToolCalls) == 0 { // it would pass for an answer
+			if strings.TrimSpace(r.Text) == "" && len(r.ToolCalls) == 0 && t.cut == "" { // it would pass for an answer
 				return failed(string(event.LLMEmpty), "the provider %s answered nothing: neither text nor calls of tools", req.Provider)
 			}
 			t.seen = seen
@@ -54,6 +54,11 @@ func (t *turn) model(d event.DecideResponse) error {
 				return err
 			}
 		case event.LLMError:
+			if t.cut != "" && r.EffectiveKind() == event.LLMEmpty { // there was nothing to add
+				t.seen = seen
+				_, err := t.took(event.LLMResponse{})
+				return err
+			}
 			if !r.Overflow {
 				return failed(string(r.EffectiveKind()), "%s", r.Error)
 			}
@@ -174,14 +179,18 @@ func (t *turn) call(req event.LLMRequest) (event.Event, error) {
 	return ev, nil
 }
 
-// maxPictures bounds the pictures of tools in one request, in bytes; the newest count.
-const maxPictures = 12 << 20
+// Bounds of the pictures of tools in one request, in bytes and in number; the newest count. With
+// more than twenty, services take small ones only.
+const (
+	maxPictures   = 12 << 20
+	maxPicturesOf = 20
+)
 
 // attached returns a history with the attachments of its messages: pictures as
 // pictures, texts as text, and other files by name.
 func (t *turn) attached(history []event.Message) []event.Message {
 	var out []event.Message
-	left := maxPictures
+	left, room := maxPictures, maxPicturesOf
 	for i, m := range slices.Backward(history) {
 		if len(m.Attachments) == 0 {
 			continue
@@ -189,12 +198,19 @@ func (t *turn) attached(history []event.Message) []event.Message {
 		if out == nil {
 			out = slices.Clone(history) // which is not ours to change
 		}
-		if m.Role != "tool" || left > 0 {
+		if m.Role != "tool" || (left > 0 && room > 0) {
 			m = t.l.cfg.Attached(t.thread.id, m)
 		}
 		if m.Role == "tool" {
-			for _, p := range m.Images {
-				left -= len(p.Data)
+			shown := m.Images
+			m.Images = nil
+			for _, p := range shown {
+				if room == 0 || len(p.Data) > left {
+					left = 0
+					break
+				}
+				left, room = left-len(p.Data), room-1
+				m.Images = append(m.Images, p)
 			}
 		}
 		m.Attachments = nil

@@ -99,6 +99,8 @@ func (p *Projection) Apply(e Entry) {
 		case event.TurnHasFailed.Name():
 			var f event.TurnFailed
 			p.denied = json.Unmarshal(n.Data, &f) == nil && f.Kind == event.Denied
+		case event.TurnWasStarted.Name():
+			p.partial = false // the next answer is a whole one, and not the rest of that
 		case event.LLMCallResponse.Name():
 			var r event.LLMResponse
 			if json.Unmarshal(n.Data, &r) != nil {

@@ -38,7 +38,7 @@ func (p *Projection) compact(c Compaction) {
 	cut, _ := slices.BinarySearch(p.from, c.KeepFrom)
 	cut = p.whole(cut)
 	msgs, from, slots := p.msgs[cut:], p.from[cut:], p.slots
-	*p = Projection{answer: p.answer, denied: p.denied, summed: true}
+	*p = Projection{answer: p.answer, partial: p.partial, denied: p.denied, summed: true}
 	p.push(0, event.Message{Role: "system", Content: c.Summary})
 	for _, m := range c.Kept {
 		p.push(0, m)

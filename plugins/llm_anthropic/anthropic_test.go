@@ -156,6 +156,41 @@ func TestRequest(t *testing.T) {
 	}
 }
 
+// MIS-3: a history of other services is written as the API takes it: ids of calls that it refuses or
+// that come twice, names that it refuses, and texts of spaces alone.
+func TestHistoryOfOthers(t *testing.T) {
+	s := providertest.Serve(t, said("fine", "end_turn"))
+	w := load(t, s.URL, nil)
+	call := func(id, name string) []event.ToolCall {
+		return []event.ToolCall{{ID: id, Name: name, Args: []byte(`{}`)}}
+	}
+	w.Answer(event.LLMRequest{Provider: "work", Messages: []event.Message{
+		{Role: "user", Content: "go"},
+		{Role: "assistant", Content: "\n\n", ToolCalls: call("functions.ls:0", "ls")}, {Role: "tool", ToolCallID: "functions.ls:0", Content: " "},
+		{Role: "assistant", ToolCalls: call("same", "a b")}, {Role: "tool", ToolCallID: "same", Content: "one"},
+		{Role: "assistant", ToolCalls: call("same", "ls")}, {Role: "tool", ToolCallID: "same", Content: "two"},
+	}})
+	want := `[{"content":[{"text":"go","type":"text"}],"role":"user"},` +
+		`{"content":[{"id":"call_0","input":{},"name":"ls","type":"tool_use"}],"role":"assistant"},{"content":[{"tool_use_id":"call_0","type":"tool_result"}],"role":"user"},` +
+		`{"content":[{"id":"same","input":{},"name":"invalid_tool","type":"tool_use"}],"role":"assistant"},{"content":[{"content":[{"text":"one","type":"text"}],"tool_use_id":"same","type":"tool_result"}],"role":"user"},` +
+		`{"content":[{"id":"call_2","input":{},"name":"ls","type":"tool_use"}],"role":"assistant"},{"content":[{"cache_control":{"type":"ephemeral"},"content":[{"text":"two","type":"text"}],"tool_use_id":"call_2","type":"tool_result"}],"role":"user"}]`
+	if got := strings.Replace(mustJSON(t, s.Requests()[0].Body["messages"]), `,"is_error":false`, "", -1); got != want {
+		t.Errorf("messages are\n%s, want\n%s", got, want)
+	}
+}
+
+// Blocks of an answer may come between each other.
+func TestInterleavedCalls(t *testing.T) {
+	s := providertest.Serve(t, fakellm.Step{Raw: sse(start,
+		begin(0, `{"type":"tool_use","id":"a","name":"ls","input":{}}`), begin(1, `{"type":"tool_use","id":"b","name":"cat","input":{}}`),
+		delta(0, `{"type":"input_json_delta","partial_json":"{\"n\":1}"}`), delta(1, `{"type":"input_json_delta","partial_json":"{\"n\":2}"}`), stop(0), stop(1),
+		done("tool_use", 9), end)})
+	got := load(t, s.URL, nil).Answer(event.LLMRequest{Provider: "work"})
+	if len(got.ToolCalls) != 2 || string(got.ToolCalls[0].Args) != `{"n":1}` || string(got.ToolCalls[1].Args) != `{"n":2}` {
+		t.Errorf("got %+v, want each call with its own arguments", got.ToolCalls)
+	}
+}
+
 // MIS-4: a request begins with the bytes of the one before.
 func TestRequestsBeginEqually(t *testing.T) {
 	s := providertest.Serve(t, said("one", "end_turn"))

@@ -3,9 +3,12 @@ package llm_anthropic //nolint:staticcheck // plugins are named after what the c
 import (
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
+	"strings"
 
 	"github.com/anthropics/anthropic-sdk-go"
 
+	"github.com/yaya-ai/yaya/internal/lazyregexp"
 	"github.com/yaya-ai/yaya/kernel/event"
 )
 
@@ -13,6 +16,7 @@ import (
 // and the results of an answer's calls are one message. by is the provider and the model.
 func messages(history []event.Message, by string) []anthropic.MessageParam {
 	var out []anthropic.MessageParam
+	known := ids{as: map[string]string{}, used: map[string]bool{}}
 	add := func(role anthropic.MessageParamRole, blocks ...anthropic.ContentBlockParamUnion) {
 		if len(blocks) == 0 {
 			return
@@ -29,9 +33,9 @@ func messages(history []event.Message, by string) []anthropic.MessageParam {
 	for _, m := range history {
 		switch m.Role {
 		case "assistant":
-			add(anthropic.MessageParamRoleAssistant, answer(m, by)...)
+			add(anthropic.MessageParamRoleAssistant, answer(m, by, &known)...)
 		case "tool":
-			add(anthropic.MessageParamRoleUser, anthropic.ContentBlockParamUnion{OfToolResult: &anthropic.ToolResultBlockParam{ToolUseID: m.ToolCallID, Content: result(m)}})
+			add(anthropic.MessageParamRoleUser, anthropic.ContentBlockParamUnion{OfToolResult: &anthropic.ToolResultBlockParam{ToolUseID: known.of(m.ToolCallID), Content: result(m)}})
 		default:
 			add(anthropic.MessageParamRoleUser, said(m)...)
 		}
@@ -41,7 +45,7 @@ func messages(history []event.Message, by string) []anthropic.MessageParam {
 
 // answer writes an assistant's message. The API refuses blocks of text that are empty, and wants
 // its own reasoning back where it was.
-func answer(m event.Message, by string) []anthropic.ContentBlockParamUnion {
+func answer(m event.Message, by string, known *ids) []anthropic.ContentBlockParamUnion {
 	var out []anthropic.ContentBlockParamUnion
 	reasoning := m.Reasoning
 	until := func(calls int) {
@@ -54,16 +58,43 @@ func answer(m event.Message, by string) []anthropic.ContentBlockParamUnion {
 		}
 	}
 	until(0)
-	if m.Content != "" {
+	if strings.TrimSpace(m.Content) != "" {
 		out = append(out, anthropic.NewTextBlock(m.Content))
 	}
 	for i, c := range m.ToolCalls {
 		until(i)
-		out = append(out, anthropic.NewToolUseBlock(c.ID, object(c.Args), c.Name))
+		name := c.Name
+		if !word().MatchString(name) {
+			name = "invalid_tool" // as a model may call one; its result says so
+		}
+		out = append(out, anthropic.NewToolUseBlock(known.add(c.ID), object(c.Args), name))
 	}
 	until(len(m.ToolCalls))
 	return out
 }
+
+// word is how the API takes names of tools and ids of calls.
+var word = lazyregexp.New(`^[a-zA-Z0-9_-]{1,128}$`)
+
+// ids are those of the calls of a history. Another service may have given some that the API does
+// not take, or one twice.
+type ids struct {
+	as   map[string]string // by the id in the history, of its last call
+	used map[string]bool
+}
+
+// add returns the id of a call.
+func (i *ids) add(id string) string {
+	is := id
+	for n := len(i.used); i.used[is] || !word().MatchString(is); n++ {
+		is = fmt.Sprintf("call_%d", n)
+	}
+	i.used[is], i.as[id] = true, is
+	return is
+}
+
+// of returns the id of a result's call.
+func (i *ids) of(id string) string { return i.as[id] }
 
 // signature is the part of a block of reasoning that is not text.
 type signature struct {
@@ -97,7 +128,7 @@ func said(m event.Message) []anthropic.ContentBlockParamUnion {
 	for _, i := range m.Images {
 		out = append(out, anthropic.ContentBlockParamUnion{OfImage: picture(i)})
 	}
-	if m.Content != "" {
+	if strings.TrimSpace(m.Content) != "" {
 		out = append(out, anthropic.NewTextBlock(m.Content))
 	}
 	return out
@@ -105,7 +136,7 @@ func said(m event.Message) []anthropic.ContentBlockParamUnion {
 
 func result(m event.Message) []anthropic.ToolResultBlockParamContentUnion {
 	var out []anthropic.ToolResultBlockParamContentUnion
-	if m.Content != "" {
+	if strings.TrimSpace(m.Content) != "" {
 		out = append(out, anthropic.ToolResultBlockParamContentUnion{OfText: &anthropic.TextBlockParam{Text: m.Content}})
 	}
 	for _, i := range m.Images {

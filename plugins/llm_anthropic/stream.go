@@ -24,8 +24,8 @@ type stream struct {
 	s     *ssestream.Stream[anthropic.MessageStreamEventUnion]
 	by    string
 	usage event.Usage
-	calls int  // begun so far
-	ended bool // the message is complete
+	calls map[int64]int // the calls that have begun, by their block
+	ended bool          // the message is complete
 
 	thinking  strings.Builder // the block of reasoning that comes in
 	signature signature
@@ -54,9 +54,9 @@ func (s *stream) take(ev anthropic.MessageStreamEventUnion) (part llm.Part, ok b
 		u := ev.Message.Usage
 		s.usage = llm.NewUsage(int(u.InputTokens), int(u.CacheReadInputTokens), int(u.CacheCreationInputTokens), int(u.OutputTokens))
 	case "content_block_start":
-		return s.begin(ev.ContentBlock)
+		return s.begin(ev.Index, ev.ContentBlock)
 	case "content_block_delta":
-		return s.more(ev.Delta)
+		return s.more(ev.Index, ev.Delta)
 	case "content_block_stop":
 		if s.signature == (signature{}) && s.thinking.Len() == 0 {
 			return part, false
@@ -84,7 +84,7 @@ func (s *stream) take(ev anthropic.MessageStreamEventUnion) (part llm.Part, ok b
 }
 
 // begin starts a block of content.
-func (s *stream) begin(b anthropic.ContentBlockStartEventContentBlockUnion) (part llm.Part, ok bool) {
+func (s *stream) begin(index int64, b anthropic.ContentBlockStartEventContentBlockUnion) (part llm.Part, ok bool) {
 	switch b.Type {
 	case "text":
 		return llm.Part{Content: b.Text}, b.Text != ""
@@ -95,24 +95,32 @@ func (s *stream) begin(b anthropic.ContentBlockStartEventContentBlockUnion) (par
 	case "redacted_thinking":
 		s.signature.Redacted = b.Data
 	case "tool_use":
-		s.calls++
-		return llm.Part{ToolCall: &llm.ToolCallPart{Index: s.calls - 1, ID: b.ID, Name: b.Name}}, true
+		if s.calls == nil {
+			s.calls = map[int64]int{}
+		}
+		s.calls[index] = len(s.calls)
+		return llm.Part{ToolCall: &llm.ToolCallPart{Index: s.calls[index], ID: b.ID, Name: b.Name}}, true
 	}
 	return part, false
 }
 
 // more continues the block that began last.
-func (s *stream) more(d anthropic.MessageStreamEventUnionDelta) (part llm.Part, ok bool) {
+func (s *stream) more(index int64, d anthropic.MessageStreamEventUnionDelta) (part llm.Part, ok bool) {
 	switch d.Type {
 	case "text_delta":
 		return llm.Part{Content: d.Text}, d.Text != ""
 	case "thinking_delta":
-		s.thinking.WriteString(d.Thinking)
+		if s.thinking.Len() <= llm.MaxReasoning { // which is too long, and ends the answer
+			s.thinking.WriteString(d.Thinking)
+		}
 		return llm.Part{Thought: d.Thinking}, d.Thinking != ""
 	case "signature_delta":
-		s.signature.Signature += d.Signature
+		if len(s.signature.Signature) <= llm.MaxReasoning {
+			s.signature.Signature += d.Signature
+		}
 	case "input_json_delta":
-		return llm.Part{ToolCall: &llm.ToolCallPart{Index: s.calls - 1, Args: d.PartialJSON}}, d.PartialJSON != "" && s.calls > 0
+		call, known := s.calls[index]
+		return llm.Part{ToolCall: &llm.ToolCallPart{Index: call, Args: d.PartialJSON}}, d.PartialJSON != "" && known
 	}
 	return part, false
 }

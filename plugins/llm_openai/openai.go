@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/sashabaranov/go-openai"
 
@@ -45,8 +46,12 @@ func New(getenv func(string) string) *provider.Plugin {
 type client struct {
 	id, model, effort string
 	api               *openai.Client
-	blind             sync.Map // the models that take no pictures of tools
+	blind             sync.Map // when models have refused pictures of tools, by name
 }
+
+// blindFor is how long a model that has refused pictures of tools gets none: it may have been one
+// odd picture.
+const blindFor = 10 * time.Minute
 
 // Name implements [llm.Provider].
 func (c *client) Name() string { return c.id }
@@ -61,22 +66,22 @@ func (c *client) ThinkingEffort() string { return c.effort }
 // temperature and max_tokens.
 //
 // Models that cannot see refuse pictures, in many words: the request goes out again without those
-// of tools, and if that was it, the model gets no more of them.
+// of tools, and if that was it, the model gets no more of them for a while.
 func (c *client) Generate(ctx context.Context, req llm.Request) (llm.Stream, error) {
 	blind, had := sightless(req)
 	model := cmp.Or(req.Model, c.model)
-	if _, known := c.blind.Load(model); known {
+	if at, known := c.blind.Load(model); known && time.Since(at.(time.Time)) < blindFor {
 		req, had = blind, false
 	}
 	s, err := c.generate(ctx, req)
-	if e, ok := errors.AsType[*llm.Error](err); !had || !ok || e.Overflow || !slices.Contains([]int{400, 404, 415, 422, 500}, e.StatusCode) {
+	if e, ok := errors.AsType[*llm.Error](err); !had || !ok || e.Overflow || !slices.Contains([]int{400, 404, 415, 422}, e.StatusCode) {
 		return s, err
 	}
 	s, again := c.generate(ctx, blind)
 	if again != nil {
 		return nil, err
 	}
-	c.blind.Store(model, struct{}{})
+	c.blind.Store(model, time.Now())
 	return s, nil
 }
 

@@ -1,0 +1,4 @@
+package kernel
+
+// PictureType is pictureType for tests.
+var PictureType = pictureType
