@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
@@ -306,18 +307,21 @@ func (p *Package) bundle(f *form, m *made) error {
 		if err != nil {
 			return err
 		}
-		m.argv = append(m.argv, words...)
+		for _, w := range words {
+			m.argv = append(m.argv, w.text)
+		}
 	}
-	for name, text := range run.Env {
+	for _, name := range slices.Sorted(maps.Keys(run.Env)) {
 		if err := checkVariable(name); err != nil {
 			return err
 		}
-		words, err := p.manifest.expand(text, given, false)
+		words, err := p.manifest.expand(run.Env[name], given, false)
 		if err != nil {
 			return err
 		}
-		if len(words) == 1 && words[0] != "" {
-			m.env[name] = words[0]
+		if len(words) == 1 && words[0].text != "" {
+			m.env[name] = words[0].text
+			m.sets(name, words[0])
 		}
 	}
 	if err := p.variables(f, m); err != nil {
@@ -328,8 +332,8 @@ func (p *Package) bundle(f *form, m *made) error {
 }
 
 // ask asks for the settings of a bundle, by name.
-func (b *manifest) ask(f *form) (map[string][]string, error) {
-	out := map[string][]string{}
+func (b *manifest) ask(f *form) (map[string][]piece, error) {
+	out := map[string][]piece{}
 	names := make([]string, 0, len(b.UserConfig))
 	for n := range b.UserConfig {
 		names = append(names, n)
@@ -361,38 +365,55 @@ var bundleVar = lazyregexp.New(`\$\{([^}]*)\}`)
 
 // expand replaces the variables of a bundle's argument. One that is a setting alone can become
 // several words, or none.
-func (b *manifest) expand(text string, given map[string][]string, words bool) ([]string, error) {
+func (b *manifest) expand(text string, given map[string][]piece, words bool) ([]value, error) {
 	if key, ok := strings.CutPrefix(strings.TrimSuffix(text, "}"), "${user_config."); ok && words && strings.Count(text, "$") == 1 {
 		if values, known := given[key]; known {
-			return values, nil
+			return joined(key, values)
 		}
 	}
 	if err := fixed("an argument", bundleVar().ReplaceAllString(text, "")); err != nil {
 		return nil, err
 	}
-	var bad error
-	out := bundleVar().ReplaceAllStringFunc(text, func(ref string) string {
-		name := ref[2 : len(ref)-1]
-		home, _ := os.UserHomeDir()
-		switch name {
-		case "__dirname":
-			return b.folder
-		case "HOME":
-			return home
-		case "DESKTOP", "DOCUMENTS", "DOWNLOADS":
-			return filepath.Join(home, name[:1]+strings.ToLower(name[1:]))
-		case "/", "pathSeparator":
-			return "/"
+	var pieces []piece
+	last := 0
+	for _, at := range bundleVar().FindAllStringIndex(text, -1) {
+		ref := text[at[0]:at[1]]
+		put, err := b.variable(ref[2:len(ref)-1], given)
+		if err != nil {
+			return nil, err
 		}
-		if key, ok := strings.CutPrefix(name, "user_config."); ok {
-			if values, known := given[key]; known {
-				return strings.Join(values, ",")
-			}
+		pieces = append(append(pieces, piece{text: text[last:at[0]]}), put...)
+		last = at[1]
+	}
+	v, err := join("an argument", append(pieces, piece{text: text[last:]}))
+	return []value{v}, err
+}
+
+// variable returns what a variable of a bundle stands for.
+func (b *manifest) variable(name string, given map[string][]piece) (out []piece, err error) {
+	home, _ := os.UserHomeDir()
+	switch name {
+	case "__dirname":
+		return []piece{{text: b.folder}}, nil
+	case "HOME":
+		return []piece{{text: home}}, nil
+	case "DESKTOP", "DOCUMENTS", "DOWNLOADS":
+		return []piece{{text: filepath.Join(home, name[:1]+strings.ToLower(name[1:]))}}, nil
+	case "/", "pathSeparator":
+		return []piece{{text: "/"}}, nil
+	}
+	key, ok := strings.CutPrefix(name, "user_config.")
+	values, known := given[key]
+	if !ok || !known {
+		return nil, fmt.Errorf("its reference %q is not known", cut.Text("${"+name+"}", 80))
+	}
+	for i, v := range values {
+		if i > 0 {
+			out = append(out, piece{text: ","})
 		}
-		bad = fmt.Errorf("its reference %q is not known", cut.Text(ref, 80))
-		return ""
-	})
-	return []string{out}, bad
+		out = append(out, v)
+	}
+	return out, nil
 }
 
 // Unpack writes the files of a bundle that was fetched into its folder, unless they are there.

@@ -104,7 +104,7 @@ var askedPattern = lazyregexp.New(`[^A-Za-z0-9_.-]+`)
 
 // ask adds an input under a name of its own, and returns its values: none for one that is not
 // given and need not be.
-func (f *form) ask(name, use string, in Input, repeated bool) ([]string, error) {
+func (f *form) ask(name, use string, in Input, repeated bool) ([]piece, error) {
 	name = strings.Trim(askedPattern().ReplaceAllString(cut.Bytes(name, 64), "-"), "-.")
 	if name == "" {
 		name = use
@@ -133,7 +133,7 @@ func (f *form) ask(name, use string, in Input, repeated bool) ([]string, error) 
 		return nil, fmt.Errorf("it asks for more than %d values", maxInputs)
 	}
 	if !f.fill {
-		return []string{in.Default}, nil
+		return []piece{{text: in.Default}}, nil
 	}
 	values, by := f.given[name]
 	values = slices.DeleteFunc(slices.Clone(values), func(v string) bool { return v == "" })
@@ -152,17 +152,23 @@ func (f *form) ask(name, use string, in Input, repeated bool) ([]string, error) 
 	if len(values) > 1 && !repeated {
 		return nil, fmt.Errorf("%s takes one value", name)
 	}
-	for i, v := range values {
+	out := make([]piece, 0, len(values))
+	for _, v := range values {
 		if err := a.check(v); err != nil {
 			return nil, err
 		}
 		if a.Secret && by && !strings.HasPrefix(v, "${secret:") {
-			values[i] = f.secret(name, v)
-			continue
+			v = f.secret(name, v)
+		} else {
+			f.note(a, v, by)
 		}
-		f.note(a, v, by)
+		p := piece{text: v}
+		if by {
+			p.name = name
+		}
+		out = append(out, p)
 	}
-	return values, nil
+	return out, nil
 }
 
 func cmpText(a, b string) string {
@@ -227,59 +233,123 @@ func fixed(what, text string) error {
 
 var braces = lazyregexp.New(`\{([^{}]*)\}`)
 
+// piece is a part of a text: its publisher's, or a value that the user has given.
+type piece struct {
+	text string
+	name string // of the input that the user has given, "" for the publisher's
+}
+
+// value is a text that was made of pieces.
+type value struct {
+	text   string
+	shown  string // with the names of inputs in the places of what the user has given
+	theirs bool   // whether a part of it is the publisher's
+}
+
+// join makes a text of its pieces. yaya expands references in it, so that each has to lie within
+// one value of the user: a choice $ before {secret:openai} would send a secret of his away.
+func join(what string, pieces []piece) (v value, err error) {
+	var text, shown strings.Builder
+	var own [][2]int // from where to where the user's values are
+	for _, p := range pieces {
+		from := text.Len()
+		text.WriteString(p.text)
+		if p.name == "" {
+			shown.WriteString(p.text)
+			v.theirs = v.theirs || p.text != ""
+			continue
+		}
+		shown.WriteString("{" + p.name + "}")
+		own = append(own, [2]int{from, text.Len()})
+	}
+	v.text, v.shown = text.String(), shown.String()
+	for at := 0; ; {
+		i := strings.Index(v.text[at:], "${")
+		if i < 0 {
+			return v, nil
+		}
+		from := at + i
+		at = from + len("${")
+		to := at
+		if end := strings.IndexByte(v.text[at:], '}'); end >= 0 {
+			to = at + end + 1
+		}
+		if !slices.ContainsFunc(own, func(o [2]int) bool { return o[0] <= from && to <= o[1] }) {
+			return value{}, fmt.Errorf("a value of %q becomes a reference (${…}), by which it would get your secrets or your environment", cut.Text(what, 80))
+		}
+	}
+}
+
+// joined makes a text of each piece alone.
+func joined(what string, pieces []piece) (out []value, err error) {
+	for _, p := range pieces {
+		v, err := join(what, []piece{p})
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, v)
+	}
+	return out, nil
+}
+
 // input returns the values of an input of an entry: its fixed value with its variables, or what is
 // asked for.
-func (f *form) input(name, use string, in Input, repeated bool) ([]string, error) {
+func (f *form) input(name, use string, in Input, repeated bool) ([]value, error) {
 	if in.Value == "" {
-		return f.ask(name, use, in, repeated)
+		pieces, err := f.ask(name, use, in, repeated)
+		if err != nil {
+			return nil, err
+		}
+		return joined(name, pieces)
 	}
 	out, absent, err := f.template(name, use, in.Value, in.Variables)
 	if err != nil || absent {
 		return nil, err
 	}
-	return []string{out}, nil
+	return []value{out}, nil
 }
 
 // template replaces the variables of a text. absent says that one has no value and needs none.
-func (f *form) template(name, use, text string, variables map[string]Input) (out string, absent bool, err error) {
+func (f *form) template(name, use, text string, variables map[string]Input) (out value, absent bool, err error) {
 	if err := fixed(name, text); err != nil {
-		return "", false, err
+		return value{}, false, err
 	}
 	if len(variables) > maxInputs {
-		return "", false, fmt.Errorf("%s has more than %d variables", cut.Text(name, 80), maxInputs)
+		return value{}, false, fmt.Errorf("%s has more than %d variables", cut.Text(name, 80), maxInputs)
 	}
-	known := map[string]string{}
-	theirs := text // what of it is the entry's
-	out = braces().ReplaceAllStringFunc(text, func(ref string) string {
-		key := ref[1 : len(ref)-1]
+	known := map[string]piece{}
+	var pieces []piece
+	last := 0
+	for _, at := range braces().FindAllStringIndex(text, -1) {
+		key := text[at[0]+1 : at[1]-1]
 		in, ok := variables[key]
-		if !ok || err != nil {
-			return ref
+		if !ok {
+			continue
 		}
-		if v, ok := known[key]; ok {
-			return v
+		pieces = append(pieces, piece{text: text[last:at[0]]})
+		last = at[1]
+		p, ok := known[key]
+		switch {
+		case ok:
+		case in.Value != "":
+			if err := fixed(key, in.Value); err != nil {
+				return value{}, false, err
+			}
+			p.text = in.Value
+		default:
+			values, err := f.ask(key, use, in, false)
+			if err != nil {
+				return value{}, false, err
+			}
+			if len(values) == 0 {
+				absent = true
+			} else {
+				p = values[0]
+			}
 		}
-		values := []string{in.Value}
-		if in.Value != "" {
-			err = fixed(key, in.Value)
-		} else {
-			values, err = f.ask(key, use, in, false)
-		}
-		if err != nil {
-			return ref
-		}
-		if len(values) == 0 {
-			absent = true
-			return ""
-		}
-		known[key] = values[0]
-		if values[0] == in.Value || values[0] == in.Default {
-			theirs = strings.ReplaceAll(theirs, ref, values[0])
-		}
-		return values[0]
-	})
-	if err == nil { // a reference may be in pieces
-		err = fixed(name, theirs)
+		known[key] = p
+		pieces = append(pieces, p)
 	}
+	out, err = join(name, append(pieces, piece{text: text[last:]}))
 	return out, absent, err
 }

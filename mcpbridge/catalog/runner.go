@@ -185,18 +185,20 @@ func (r *Runner) flags(f *form, m *made, list []Argument) (out []string, err err
 			if !f.fill {
 				continue
 			}
-			if err := check(f, v); err != nil {
-				return nil, fmt.Errorf("it gives %s the flag %s %s: %w", r.Command, a.Name, cut.Text(v, 100), err)
+			if err := check(f, v.text); err != nil {
+				return nil, fmt.Errorf("it gives %s the flag %s %s: %w", r.Command, a.Name, cut.Text(v.text, 100), err)
 			}
 			if a.Name == "-e" || a.Name == "--env" { // the value is not for the command line
-				name, text, _ := strings.Cut(v, "=")
+				name, text, _ := strings.Cut(v.text, "=")
 				if err := checkVariable(name); err != nil {
 					return nil, err
 				}
 				m.env[name] = text
+				_, v.shown, _ = strings.Cut(v.shown, "=")
+				m.sets(name, v)
 				continue
 			}
-			out = append(out, a.Name, v)
+			out = append(out, a.Name, v.text)
 		}
 	}
 	return out, nil

@@ -71,6 +71,14 @@ func (o Option) words(f *form, m *made) error {
 	return nil
 }
 
+// sets notes a variable or header that the entry gives a value, of which the question shows the
+// name alone: the address in GITHUB_HOST gets the user's token.
+func (m *made) sets(name string, v value) {
+	if v.theirs {
+		m.notes = append(m.notes, "its entry sets "+name+"="+servers.Shown(v.shown))
+	}
+}
+
 // variables fills in the environment.
 func (p *Package) variables(f *form, m *made) error {
 	for _, v := range p.Environment {
@@ -81,8 +89,9 @@ func (p *Package) variables(f *form, m *made) error {
 		if err != nil {
 			return err
 		}
-		if len(values) > 0 && values[0] != "" {
-			m.env[v.Name] = values[0]
+		if len(values) > 0 && values[0].text != "" {
+			m.env[v.Name] = values[0].text
+			m.sets(v.Name, values[0])
 		}
 	}
 	return nil
@@ -119,8 +128,8 @@ func arguments(f *form, list []Argument) (out []string, err error) {
 			if a.Type == "named" {
 				out = append(out, a.Name)
 			}
-			if v != "" {
-				out = append(out, v)
+			if v.text != "" {
+				out = append(out, v.text)
 			}
 		}
 	}
@@ -128,7 +137,7 @@ func arguments(f *form, list []Argument) (out []string, err error) {
 }
 
 // argument returns the values of an argument: one that is "" for a flag alone.
-func (f *form) argument(a Argument) ([]string, error) {
+func (f *form) argument(a Argument) ([]value, error) {
 	name := cmpText(a.ValueHint, "argument")
 	switch a.Type {
 	case "positional":
@@ -141,7 +150,7 @@ func (f *form) argument(a Argument) ([]string, error) {
 		}
 		name = strings.TrimLeft(a.Name, "-")
 		if a.Value == "" && a.Format == "" && a.Default == "" && !a.Required && a.ValueHint == "" && a.Description == "" && len(a.Choices) == 0 && !a.Secret && a.Placeholder == "" {
-			return []string{""}, nil // a switch
+			return []value{{}}, nil // a switch
 		}
 	default:
 		return nil, fmt.Errorf("the type %q of an argument is not known", cut.Text(a.Type, 40))
@@ -167,11 +176,14 @@ func (r *Remote) address(f *form, m *made) error {
 		return errors.New("a variable of its address has no value")
 	}
 	if f.fill || !strings.Contains(r.URL, "{") {
-		if err := m.checkURL(out); err != nil {
+		if err := m.checkURL(out.text); err != nil {
 			return err
 		}
 	}
-	m.url = out
+	m.url = out.text
+	if (servers.Server{Transport: servers.HTTP, URL: m.url}).RunsExactly() != m.url { // it hides a part, which could be the publisher's
+		m.notes = append(m.notes, "its address is "+servers.Shown(out.shown))
+	}
 	for _, h := range r.Headers {
 		if !header().MatchString(h.Name) || slices.Contains([]string{"host", "content-length", "transfer-encoding", "connection"}, strings.ToLower(h.Name)) {
 			return fmt.Errorf("%q cannot be a header", cut.Text(h.Name, 80))
@@ -180,8 +192,9 @@ func (r *Remote) address(f *form, m *made) error {
 		if err != nil {
 			return err
 		}
-		if len(values) > 0 && values[0] != "" {
-			m.headers[h.Name] = values[0]
+		if len(values) > 0 && values[0].text != "" {
+			m.headers[h.Name] = values[0].text
+			m.sets(h.Name, values[0])
 		}
 	}
 	return nil
