@@ -163,6 +163,11 @@ func (c *catalogAdmin) Install(ctx context.Context, name string, in admin.Catalo
 	if e.Digest() != in.Digest {
 		return admin.Prepared{}, &told{admin.ErrStale, fmt.Sprintf("the entry of %s %s has changed since it was shown: look at it again (yaya catalog show %[1]s)", e.Server.Name, e.Server.Version)}
 	}
+	o, err := e.Pick(in.Option)
+	if err != nil {
+		return admin.Prepared{}, catalogError(err)
+	}
+	in.Option = o.ID
 	if err := c.catalog.FetchBundle(ctx, &e, in.Option, c.bundles); err != nil {
 		return admin.Prepared{}, catalogError(err)
 	}
@@ -200,6 +205,7 @@ func (c *catalogAdmin) Install(ctx context.Context, name string, in admin.Catalo
 		plan.Notes = append(plan.Notes, fmt.Sprintf("its registry does not answer (%v): this is what it said on %s", stale, e.Seen.Format("2006-01-02 15:04")))
 	}
 	p.Notes = append(plan.Notes, withoutStored(p.Notes, plan.Secrets)...)
+	p.Runs = p.Exactly // a mask could hide what the publisher wrote; the user's secrets are references
 	out := prepared(p)
 	apply := out.Apply
 	out.Apply = func(ctx context.Context) error { return c.apply(ctx, plan, apply) }
@@ -210,7 +216,7 @@ func (c *catalogAdmin) Install(ctx context.Context, name string, in admin.Catalo
 // says that they are.
 func withoutStored(notes []string, plan map[string]string) (out []string) {
 	for _, n := range notes {
-		if !slices.ContainsFunc(names(plan), func(s string) bool { return strings.Contains(n, s) }) {
+		if servers.SaysOpen(n) || !slices.ContainsFunc(names(plan), func(s string) bool { return strings.Contains(n, s) }) {
 			out = append(out, n)
 		}
 	}

@@ -81,9 +81,10 @@ func answerOf(err error) error {
 
 // prepared is a change as the API knows it.
 func prepared(p manage.Prepared) admin.Prepared {
-	out := admin.Prepared(p)
-	out.Apply = func(ctx context.Context) error { return answerOf(p.Apply(ctx)) }
-	return out
+	return admin.Prepared{
+		Server: p.Server, New: p.New, Runs: p.Runs, Config: p.Config, Notes: p.Notes,
+		Apply: func(ctx context.Context) error { return answerOf(p.Apply(ctx)) },
+	}
 }
 
 // List implements [admin.Servers].

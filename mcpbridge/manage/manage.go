@@ -227,11 +227,12 @@ func (s *Manager) prepared(wanted servers.Server, base string, known bool, notes
 		notes = append(notes, "it is switched off: nothing is started")
 	}
 	notes = append(slices.Clone(notes), s.lacks(wanted)...)
-	runs := wanted.Runs()
+	runs, exactly := wanted.Runs(), wanted.RunsExactly()
 	if wanted.Sandbox != nil {
-		runs += ", " + s.inSandbox(wanted)
+		box := ", " + s.inSandbox(wanted)
+		runs, exactly = runs+box, exactly+box
 	}
-	return Prepared{Server: wanted.Name, New: !known, Runs: runs, Config: masked, Notes: notes, Apply: func(ctx context.Context) error {
+	return Prepared{Server: wanted.Name, New: !known, Runs: runs, Exactly: exactly, Config: masked, Notes: notes, Apply: func(ctx context.Context) error {
 		s.changing.Lock()
 		defer s.changing.Unlock()
 		now, err := s.state(wanted.Name)

@@ -47,6 +47,8 @@ type Prepared struct {
 	Runs   string          // the command line, or URL, secrets masked
 	Config json.RawMessage // secrets masked
 	Notes  []string
+	// Exactly is Runs without masks in the command line, for one that somebody else has written.
+	Exactly string
 	// Apply does it. It fails with [ErrStale] if the server has been changed since.
 	Apply func(context.Context) error
 }

@@ -189,8 +189,13 @@ func (s Server) OpenSecrets() string {
 	if len(names) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("every user of this machine can read the secret %s in its command line: pass it in env", strings.Join(names, ", "))
+	return fmt.Sprintf(openSecrets+" %s in its command line: pass it in env", strings.Join(names, ", "))
 }
+
+const openSecrets = "every user of this machine can read the secret"
+
+// SaysOpen reports whether a note is one of [Server.OpenSecrets].
+func SaysOpen(note string) bool { return strings.HasPrefix(note, openSecrets) }
 
 func (sc Scope) resolve(ref string) (string, error) {
 	if sc.Env == nil {
