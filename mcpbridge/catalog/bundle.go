@@ -99,7 +99,7 @@ func (c *Catalog) FetchBundle(ctx context.Context, e *Entry, option, folder stri
 	if p.manifest, err = readManifest(raw); err != nil {
 		return fmt.Errorf("the bundle of %s: %w", e.Server.Name, err)
 	}
-	p.manifest.folder = filepath.Join(folder, p.FileSHA256[:16])
+	p.manifest.folder = filepath.Join(folder, p.FileSHA256)
 	return nil
 }
 

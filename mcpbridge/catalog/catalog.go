@@ -155,7 +155,7 @@ func (c *Catalog) browse(ctx context.Context, cursor string) (Found, error) {
 	}
 	name, rest, ok := strings.Cut(cursor, ":")
 	i := slices.IndexFunc(registries, func(r Registry) bool { return r.Name == name })
-	if !ok || i < 0 || len(rest) > maxCursor || Odd(rest) {
+	if !ok || i < 0 || !cursorPattern().MatchString(rest) {
 		return Found{}, ErrCursor
 	}
 	r := registries[i]

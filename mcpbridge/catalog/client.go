@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/yaya-ai/yaya/internal/cut"
+	"github.com/yaya-ai/yaya/internal/lazyregexp"
 )
 
 // Bounds of a request to a registry.
@@ -20,8 +21,9 @@ const (
 	requestTimeout = 20 * time.Second
 	maxAnswer      = 8 << 20 // bytes
 	pageSize       = 100
-	maxCursor      = 1024 // bytes
 )
+
+var cursorPattern = lazyregexp.New(`^[A-Za-z0-9._~:/+=-]{0,500}$`)
 
 // Registry is a registry that the settings name.
 type Registry struct {
@@ -120,7 +122,7 @@ func (c *Catalog) list(ctx context.Context, r Registry, search, cursor string) (
 		return page{}, errors.New("its answer is not a list of servers: its address has to be that of a registry that speaks the API of MCP's registry, v0.1")
 	}
 	p := page{next: doc.Metadata.Next}
-	if len(p.next) > maxCursor || Odd(p.next) {
+	if !cursorPattern().MatchString(p.next) { // a command that the user pastes has it
 		p.next = ""
 	}
 	seen := map[string]bool{}

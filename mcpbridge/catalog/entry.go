@@ -137,6 +137,7 @@ func (e Entry) Digest() string {
 var (
 	namePattern    = lazyregexp.New(`^[a-zA-Z0-9][a-zA-Z0-9.-]*/[a-zA-Z0-9._-]+$`)
 	versionPattern = lazyregexp.New(`^[0-9A-Za-z][0-9A-Za-z.+!_-]*$`)
+	threeNumbers   = lazyregexp.New(`^\d+\.\d+\.\d+([-+][0-9A-Za-z.+-]+)?$`) // of npm and NuGet
 )
 
 // CheckName returns an error unless a name can be that of an entry.

@@ -84,3 +84,27 @@ func TestShowsWhatAnEntrySets(t *testing.T) {
 		}
 	}
 }
+
+// What is named like a secret is one, wherever it goes.
+func TestSecretsByName(t *testing.T) {
+	e := entryOf(t, `{"name":"a/b","version":"1.0.0","packages":[{"registryType":"npm","identifier":"x","version":"1.0.0","environmentVariables":[{"name":"SKY_TOKEN"},{"name":"AUTH","value":"Bearer {key}","isSecret":true,"variables":{"key":{}}},{"name":"TOKEN_URL"},{"name":"AUTH_TOKEN","choices":["a","b"]}],"packageArguments":[{"type":"named","name":"--api-key","valueHint":"password"},{"type":"named","name":"--token","format":"filepath"}]}]}`)
+	want := map[string]bool{"SKY_TOKEN": true, "key": true, "TOKEN_URL": false, "AUTH_TOKEN": false, "api-key": true, "token": false}
+	for _, a := range e.Options()[0].Inputs {
+		if a.Secret != want[a.Name] {
+			t.Errorf("%s: secret %v", a.Name, a.Secret)
+		}
+	}
+	p, err := Make(e, Choice{Name: "b", Given: map[string][]string{"api-key": {"s3cret-of-the-sky"}, "key": {"s3cret-of-the-sea"}}}, never)
+	if err != nil || strings.Contains(string(p.Config), "s3cret") || len(p.Secrets) != 2 {
+		t.Errorf("%s, %v", p.Config, err)
+	}
+}
+
+// A cursor becomes a part of a command that the user pastes.
+func TestCursors(t *testing.T) {
+	for cursor, good := range map[string]bool{"io.github.sky/weather:1.2.3": true, "aGk+/_w==": true, "': rm -rf ~ '": false, "a b": false, "$(id)": false, strings.Repeat("a", 501): false} {
+		if cursorPattern().MatchString(cursor) != good {
+			t.Errorf("%q: %v", cursor, !good)
+		}
+	}
+}

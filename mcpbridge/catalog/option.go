@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/yaya-ai/yaya/internal/cut"
 	"github.com/yaya-ai/yaya/internal/lazyregexp"
+	"github.com/yaya-ai/yaya/internal/masked"
 )
 
 // Option is one way to use a server: a package that yaya starts, or a remote.
@@ -97,7 +99,7 @@ type form struct {
 	used   map[string]bool // names of given values that were taken
 	secret func(name, value string) string
 	paths  []string // that the user has given
-	hosts  []string // of addresses that the user has given, or that are defaults
+	hosts  []string // of addresses that the user has given
 }
 
 var askedPattern = lazyregexp.New(`[^A-Za-z0-9_.-]+`)
@@ -124,8 +126,9 @@ func (f *form) ask(name, use string, in Input, repeated bool) ([]piece, error) {
 	if !slices.Contains([]string{"number", "boolean", "filepath"}, format) {
 		format = "string"
 	}
+	secret := in.Secret || format == "string" && len(in.Choices) == 0 && masked.SecretName(name) && !masked.About(name, "")
 	a := Asked{
-		Name: name, Use: use, Description: cut.Text(in.Description, maxTexts), Required: in.Required, Secret: in.Secret, Format: format,
+		Name: name, Use: use, Description: cut.Text(in.Description, maxTexts), Required: in.Required, Secret: secret, Format: format,
 		Default: in.Default, Placeholder: cut.Text(in.Placeholder, 200), Choices: in.Choices, Repeated: repeated,
 	}
 	f.asked = append(f.asked, a)
@@ -183,7 +186,7 @@ func (f *form) note(a Asked, v string, by bool) {
 	if by && strings.HasPrefix(v, "/") && a.Use == "argument" || by && a.Format == "filepath" {
 		f.paths = append(f.paths, v)
 	}
-	if u, err := url.Parse(v); err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https") {
+	if u, err := url.Parse(v); err == nil && by && u.Host != "" && !strings.Contains(u.Host, "*") && (u.Scheme == "http" || u.Scheme == "https") {
 		f.hosts = append(f.hosts, u.Host)
 	}
 }
@@ -302,7 +305,15 @@ func (f *form) input(name, use string, in Input, repeated bool) ([]value, error)
 		}
 		return joined(name, pieces)
 	}
-	out, absent, err := f.template(name, use, in.Value, in.Variables)
+	variables := in.Variables
+	if in.Secret || use != "address" && masked.SecretName(name) { // so are its parts: Bearer {key}
+		variables = maps.Clone(variables)
+		for key, v := range variables {
+			v.Secret = v.Secret || len(v.Choices) == 0
+			variables[key] = v
+		}
+	}
+	out, absent, err := f.template(name, use, in.Value, variables)
 	if err != nil || absent {
 		return nil, err
 	}

@@ -135,6 +135,9 @@ func Make(e Entry, c Choice, taken func(string) bool) (Plan, error) {
 			config["headers"] = m.headers
 		}
 	} else {
+		if len(m.argv) == 0 {
+			return Plan{}, fmt.Errorf("the bundle of %s has to be fetched first: name its option %s", e.Server.Name, o.ID)
+		}
 		config["command"], config["args"] = m.argv[0], m.argv[1:]
 		if len(m.env) > 0 {
 			config["env"] = m.env

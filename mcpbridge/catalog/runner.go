@@ -90,7 +90,11 @@ func (r *Runner) spec(p *Package) (string, error) {
 	if p.RegistryType == kindOCI {
 		return imageOf(id, base, p.Version)
 	}
-	if err := checkVersion(p.Version); err != nil {
+	err := checkVersion(p.Version)
+	if err == nil && p.RegistryType != kindPyPI && !threeNumbers().MatchString(p.Version) { // x, next and 1.x stand for others
+		err = fmt.Errorf("%q is not like 1.2.3", p.Version)
+	}
+	if err != nil {
 		return "", fmt.Errorf("its package %s has no exact version: %w", cut.Text(id, 80), err)
 	}
 	switch {

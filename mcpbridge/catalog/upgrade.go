@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/yaya-ai/yaya/internal/cut"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
 
@@ -63,6 +64,9 @@ func Newer(a, b string) bool {
 func Upgrade(x servers.Server, e Entry) (_ servers.Server, notes []string, err error) {
 	if x.Catalog == nil {
 		return x, nil, fmt.Errorf("the server %q was not added from the catalogue", x.Name)
+	}
+	if e.Status == Deleted {
+		return x, nil, fmt.Errorf("%s %s was deleted from its registry: %s", e.Server.Name, e.Server.Version, cut.Line(cmpText(e.Message, "it says no reason"), 200))
 	}
 	again := fmt.Sprintf("add it again under another name (yaya catalog install %s --as NAME), then remove %s", e.Server.Name, x.Name)
 	o, err := e.Pick(x.Catalog.Package)

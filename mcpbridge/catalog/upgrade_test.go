@@ -47,6 +47,11 @@ func TestUpgrade(t *testing.T) {
 			t.Errorf("%s: it becomes %s", name, now.Endpoint())
 		}
 	}
+	gone := e
+	gone.Status = Deleted
+	if now, _, err := Upgrade(old, gone); err == nil {
+		t.Errorf("a deleted version: it becomes %s", now.Endpoint())
+	}
 	remote := servers.Server{Name: "w", Transport: servers.HTTP, URL: "https://sky.example.com/mcp", Catalog: from("remote")}
 	if now, _, err := Upgrade(remote, e); err != nil || now.Catalog.Version != "2.0.0" {
 		t.Errorf("a remote: %+v, %v", now.Catalog, err)

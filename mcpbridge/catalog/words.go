@@ -103,18 +103,19 @@ func checkVariable(name string) error {
 		return fmt.Errorf("%q cannot be the name of an environment variable", cut.Text(name, 80))
 	}
 	if steers(name) {
-		return fmt.Errorf("it sets %s, which decides what is downloaded and run", name)
+		return fmt.Errorf("it sets %s, which decides what is downloaded and run, or who is trusted", name)
 	}
 	return servers.CheckEnvName(name)
 }
 
-// steers reports whether a variable decides where a runner gets its packages or programs.
+// steers reports whether a variable decides where a runner gets its packages or programs, and whom
+// it trusts.
 func steers(name string) bool {
 	upper := strings.ToUpper(name)
-	if slices.Contains([]string{"PATH", "HOME", "SHELL", "TMPDIR", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"}, upper) {
+	if slices.Contains([]string{"PATH", "HOME", "SHELL", "TMPDIR", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "NODE_TLS_REJECT_UNAUTHORIZED", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR", "CONTAINER_HOST"}, upper) {
 		return true
 	}
-	return slices.ContainsFunc([]string{"NPM_CONFIG_", "UV_", "PIP_", "DOCKER_", "NUGET_", "DOTNET_", "XDG_", "YAYA_"}, func(p string) bool { return strings.HasPrefix(upper, p) })
+	return slices.ContainsFunc([]string{"NPM_CONFIG_", "UV_", "PIP_", "DOCKER_", "CONTAINERS_CONF", "NUGET_", "DOTNET_", "XDG_", "YAYA_"}, func(p string) bool { return strings.HasPrefix(upper, p) })
 }
 
 // arguments fills in the arguments of the server's own program.
