@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/yaya-ai/yaya/gateway/admin"
 	"github.com/yaya-ai/yaya/internal/secrets"
@@ -39,7 +40,8 @@ type catalogAdmin struct {
 	catalog *catalog.Catalog
 	manager *manage.Manager
 	secrets *secretAdmin
-	bundles string // folder of unpacked bundles
+	bundles string     // folder of unpacked bundles
+	storing sync.Mutex // held while a change stores secrets under names that are free
 }
 
 func newCatalogAdmin(at *place, m *manage.Manager) *catalogAdmin {
@@ -202,14 +204,19 @@ func (c *catalogAdmin) Install(ctx context.Context, name string, in admin.Catalo
 		return admin.Prepared{}, answerOf(err)
 	}
 	if stale != nil {
-		plan.Notes = append(plan.Notes, fmt.Sprintf("its registry does not answer (%v): this is what it said on %s", stale, e.Seen.Format("2006-01-02 15:04")))
+		plan.Notes = append(plan.Notes, saysOld(e, stale))
 	}
 	p.Notes = append(plan.Notes, withoutStored(p.Notes, plan.Secrets)...)
 	p.Runs = p.Exactly // a mask could hide what the publisher wrote; the user's secrets are references
 	out := prepared(p)
+	out.Secrets = names(plan.Secrets)
 	apply := out.Apply
 	out.Apply = func(ctx context.Context) error { return c.apply(ctx, plan, apply) }
 	return out, nil
+}
+
+func saysOld(e catalog.Entry, stale error) string {
+	return fmt.Sprintf("its registry does not answer (%v): this is what it said on %s", stale, e.Seen.Format("2006-01-02 15:04"))
 }
 
 // withoutStored leaves out notes about secrets that are stored when the change is applied, and
@@ -237,6 +244,8 @@ func names(m map[string]string) (out []string) {
 // apply stores the secrets of a plan, unpacks its bundle, and adds the server. A secret that is
 // there meanwhile is not replaced, and if the server cannot be added none stays.
 func (c *catalogAdmin) apply(ctx context.Context, plan catalog.Plan, add func(context.Context) error) (err error) {
+	c.storing.Lock()
+	defer c.storing.Unlock()
 	stored, err := c.secrets.store.List()
 	if err != nil {
 		return storeError(err)
@@ -257,10 +266,13 @@ func (c *catalogAdmin) apply(ctx context.Context, plan catalog.Plan, add func(co
 		}
 	}()
 	for _, n := range names(plan.Secrets) {
-		if _, err := c.secrets.store.Set(n, plan.Secrets[n]); err != nil {
+		replaced, err := c.secrets.store.Set(n, plan.Secrets[n])
+		if err != nil {
 			return storeError(err)
 		}
-		done = append(done, n)
+		if !replaced { // the owner set it this moment: it is his
+			done = append(done, n)
+		}
 	}
 	if plan.Bundle != nil {
 		if err := c.catalog.Unpack(plan.Bundle); err != nil {
@@ -283,7 +295,7 @@ func (c *catalogAdmin) Updates(ctx context.Context) ([]admin.CatalogUpdate, erro
 		if err = errors.Join(err, stale); err != nil {
 			row.Error = err.Error()
 		}
-		if catalog.Newer(o.Version, e.Server.Version) {
+		if catalog.Newer(o.Version, e.Server.Version) && e.Status != catalog.Deleted {
 			row.Newest = e.Server.Version
 		}
 		if e.Status == catalog.Deprecated {
@@ -304,7 +316,7 @@ func (c *catalogAdmin) Update(ctx context.Context, server string) (admin.Prepare
 	if i < 0 || all[i].Catalog == nil {
 		return admin.Prepared{}, &told{admin.ErrRefused, fmt.Sprintf("the server %q was not added from the catalogue", server)}
 	}
-	e, _, err := c.catalog.Get(ctx, all[i].Catalog.Registry, all[i].Catalog.Name, "")
+	e, stale, err := c.catalog.Get(ctx, all[i].Catalog.Registry, all[i].Catalog.Name, "")
 	if err != nil {
 		return admin.Prepared{}, catalogError(err)
 	}
@@ -319,9 +331,12 @@ func (c *catalogAdmin) Update(ctx context.Context, server string) (admin.Prepare
 	if err != nil {
 		return admin.Prepared{}, err
 	}
-	p, err := c.manager.Prepare(server, config, "")
+	p, err := c.manager.Prepare(server, config, manage.Revision(all[i])) // it may have been edited while the registry was asked
 	if err != nil {
 		return admin.Prepared{}, answerOf(err)
+	}
+	if stale != nil {
+		notes = append(notes, saysOld(e, stale))
 	}
 	p.Notes = append(notes, p.Notes...)
 	return prepared(p), nil

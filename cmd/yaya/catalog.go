@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/yaya-ai/yaya/daemon"
 	"github.com/yaya-ai/yaya/gateway/admin"
+	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
 
 func catalogCommand(g *daemon.Flags) *cobra.Command {
@@ -254,6 +256,7 @@ func catalogUpdatesCommand(g *daemon.Flags) *cobra.Command {
 
 func catalogUpdateCommand(g *daemon.Flags) *cobra.Command {
 	var agreed bool
+	var version string
 	c := &cobra.Command{
 		Use: "update SERVER", Short: "Change a server to the newest version of its entry",
 		Long: `Change a server that was added from the catalogue to the newest version of its entry. yaya
@@ -261,17 +264,38 @@ shows what would run, and asks. Your values stay. If the entry has become anothe
 one, yaya refuses, and says how to add it again.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
+			if agreed && version == "" {
+				return &usageError{c.CommandPath(), errors.New("--yes agrees to one version: name it with --version")}
+			}
 			return daemon.WithServers(c.Context(), g, func(b *daemon.Backend) error {
 				var ch admin.Change
 				if err := b.API(c.Context(), http.MethodPost, atServer(args[0])+"/update", nil, &ch); err != nil {
 					return err
 				}
+				if err := madeFrom(ch, version); err != nil {
+					return errors.Join(err, b.API(c.Context(), http.MethodDelete, "/api/mcp/changes/"+url.PathEscape(ch.ID), nil, nil))
+				}
 				return agreeToChange(c, b, ch, agreed, "Update it?", "updated")
 			})
 		},
 	}
-	c.Flags().BoolVarP(&agreed, "yes", "y", false, "update without asking")
+	c.Flags().BoolVarP(&agreed, "yes", "y", false, "update without asking; needs --version")
+	c.Flags().StringVar(&version, "version", "", "exact `version`: another one is refused (default the newest)")
 	return c
+}
+
+// madeFrom refuses a change to another version of an entry than one that is named.
+func madeFrom(ch admin.Change, version string) error {
+	var config struct {
+		Catalog servers.Origin `json:"catalog"`
+	}
+	if err := json.Unmarshal(ch.Config, &config); err != nil {
+		return err
+	}
+	if version != "" && config.Catalog.Version != version {
+		return fmt.Errorf("the newest version of %s is %s, not %s: yaya catalog updates lists it", ch.Server, daemon.Printable(config.Catalog.Version, 128), daemon.Printable(version, 128))
+	}
+	return nil
 }
 
 // agreeToChange shows a change whole, asks about it, and applies it after a yes.

@@ -121,11 +121,16 @@ func TestCatalogCommands(t *testing.T) {
 	if out := b.must("catalog", "updates"); !strings.Contains(out, "1.1.0") {
 		t.Errorf("updates\n%s", out)
 	}
-	b.must("catalog", "update", "weather", "--yes")
+	for want, more := range map[string][]string{"agrees to one": nil, "is 1.1.0, not 1.2.0": {"--version", "1.2.0"}} {
+		if out, err := b.run(append([]string{"catalog", "update", "weather", "--yes"}, more...)...); err == nil || !strings.Contains(out, want) {
+			t.Errorf("update %q: %v, want %q in\n%s", more, err, want, out)
+		}
+	}
+	b.must("catalog", "update", "weather", "--yes", "--version", "1.1.0")
 	if raw, err := os.ReadFile(file); err != nil || !strings.Contains(string(raw), "@sky/weather@1.1.0") || !strings.Contains(string(raw), "${secret:weather.SKY_KEY}") {
 		t.Errorf("after the update, %v:\n%s", err, raw)
 	}
-	if out, err := b.run("catalog", "update", "weather", "--yes"); err == nil || !strings.Contains(out, "has the newest version") {
+	if out, err := b.run("catalog", "update", "weather", "--yes", "--version", "1.1.0"); err == nil || !strings.Contains(out, "has the newest version") {
 		t.Errorf("a second update: %v\n%s", err, out)
 	}
 	for _, bad := range []string{`["nothing"]`, `["bundled=https://a.example"]`, `["a=ftp://a.example"]`} {

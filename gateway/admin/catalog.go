@@ -154,6 +154,9 @@ func (a *API) catalogRoutes() {
 		CatalogRef
 	},
 	) (*struct{ Body CatalogServer }, error) {
+		if in.Option != "" && auth.Allow(auth.FromContext(ctx), auth.ConfigWrite) != nil {
+			return nil, api.Fail(http.StatusForbidden, "who may not add servers may not have their bundles fetched: it needs the scope %s", auth.ConfigWrite)
+		}
 		s, err := a.cfg.Catalog.Entry(ctx, in.Name, in.CatalogRef)
 		return &struct{ Body CatalogServer }{s}, err
 	})

@@ -39,7 +39,8 @@ type Change struct {
 
 type heldChange struct {
 	Change
-	apply func(context.Context) error
+	secrets []string
+	apply   func(context.Context) error
 }
 
 // changes are those that wait, in memory: a restart forgets them.
@@ -72,7 +73,7 @@ func (c *changes) hold(p Prepared, by string) (Change, error) {
 	if c.held == nil {
 		c.held = map[string]heldChange{}
 	}
-	c.held[ch.ID] = heldChange{ch, p.Apply}
+	c.held[ch.ID] = heldChange{ch, p.Secrets, p.Apply}
 	return ch, nil
 }
 
@@ -181,7 +182,12 @@ func (a *API) changeRoutes() {
 			if err := a.changes.take(in.ID); err != nil {
 				return err
 			}
-			if err := h.apply(ctx); err != nil {
+			apply := func() error { return h.apply(ctx) }
+			for _, name := range h.secrets { // audited as those of setSecret
+				inner := apply
+				apply = func() error { return a.recorded(ctx, "secret_set", name, nil, inner) }
+			}
+			if err := apply(); err != nil {
 				if strings.Contains(err.Error(), strconv.Quote(h.Server)) {
 					return err // it names the server
 				}

@@ -133,11 +133,12 @@ type Calls struct {
 // Prepared is a change of a server that waits to be applied: what is shown is what
 // is done.
 type Prepared struct {
-	Server string
-	New    bool
-	Runs   string          // the command line, or URL, secrets masked
-	Config json.RawMessage // secrets masked
-	Notes  []string
+	Server  string
+	New     bool
+	Runs    string          // the command line, or URL, secrets masked
+	Config  json.RawMessage // secrets masked
+	Notes   []string
+	Secrets []string // names of those that Apply stores
 	// Apply does it. It fails with [ErrStale] if the server has been changed since.
 	Apply func(context.Context) error
 }

@@ -92,6 +92,12 @@ func (c *Catalog) FetchBundle(ctx context.Context, e *Entry, option, folder stri
 		return nil
 	}
 	p := all[i].pack
+	select {
+	case c.fetching <- struct{}{}:
+		defer func() { <-c.fetching }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	raw, err := c.archive(ctx, *e, p)
 	if err != nil {
 		return fmt.Errorf("the bundle of %s: %w", e.Server.Name, err)

@@ -41,6 +41,7 @@ type Catalog struct {
 	http       *http.Client
 	now        func() time.Time
 	warn       func(error)
+	fetching   chan struct{} // has a bundle in memory: one at a time
 
 	mu      sync.Mutex
 	shelves map[string]*shelf // by URL
@@ -57,7 +58,7 @@ func New(cfg Config) *Catalog {
 	if cfg.Warn == nil {
 		cfg.Warn = func(error) {}
 	}
-	return &Catalog{registries: cfg.Registries, data: cfg.Data, http: client(cfg.HTTP), now: cfg.Now, warn: cfg.Warn, shelves: map[string]*shelf{}}
+	return &Catalog{registries: cfg.Registries, data: cfg.Data, http: client(cfg.HTTP), now: cfg.Now, warn: cfg.Warn, fetching: make(chan struct{}, 1), shelves: map[string]*shelf{}}
 }
 
 // Source is a registry, and how it answered.

@@ -75,7 +75,7 @@ func (s *Manager) row(x servers.Server) Server {
 	if err != nil { // cannot happen: it was built from JSON
 		masked = json.RawMessage("null")
 	}
-	row := Server{Name: x.Name, Transport: x.Transport, Endpoint: x.Endpoint(), File: x.File, Editable: s.editable(x.File), Config: masked, Revision: revision(x), Withheld: x.ExcludeTools}
+	row := Server{Name: x.Name, Transport: x.Transport, Endpoint: x.Endpoint(), File: x.File, Editable: s.editable(x.File), Config: masked, Revision: Revision(x), Withheld: x.ExcludeTools}
 	if profile := x.SandboxProfile(); profile != "" {
 		row.Profile, row.Allowed = profile, s.inSandbox(s.permitted(x))
 	}

@@ -176,7 +176,7 @@ func (s *Manager) Prepare(name string, config json.RawMessage, from string) (Pre
 	if err != nil {
 		return Prepared{}, err
 	}
-	if from != "" && (!known || from != revision(now)) {
+	if from != "" && (!known || from != Revision(now)) {
 		return Prepared{}, &told{ErrStale, fmt.Sprintf("the server %q was changed meanwhile", name)}
 	}
 	base := ""

@@ -251,7 +251,7 @@ func (s *Manager) Allow(name string, asked servers.Sandbox, remove bool) (Prepar
 		if err != nil {
 			return Prepared{}, err
 		}
-		return s.Prepare(name, raw, revision(now))
+		return s.Prepare(name, raw, Revision(now))
 	}
 	if !now.Project {
 		return Prepared{}, refused("the server %q comes from a file that --mcp-config names: edit %s", name, now.File)
@@ -286,7 +286,7 @@ func (s *Manager) applyPermit(now servers.Server, was, will servers.Sandbox) fun
 		s.changing.Lock()
 		defer s.changing.Unlock()
 		s.mu.Lock()
-		same := revision(s.list[now.Name]) == revision(now)
+		same := Revision(s.list[now.Name]) == Revision(now)
 		s.mu.Unlock()
 		is, err := s.cfg.Permits.Of(now)
 		if err != nil {

@@ -49,7 +49,7 @@ func (s *Manager) Switch(ctx context.Context, name string, on bool, record func(
 	if err != nil {
 		return err
 	}
-	if known && bytes.Equal(out, data) && revision(was) == revision(*x) {
+	if known && bytes.Equal(out, data) && Revision(was) == Revision(*x) {
 		if why := s.unusable(name); on && why != nil {
 			return refused("%q is switched on, and was not started: %v", name, why)
 		}
@@ -134,8 +134,8 @@ func (e *told) Unwrap() error { return e.kind }
 // revisionKey keeps revisions from telling what the secrets of a configuration are.
 var revisionKey = []byte(rand.Text())
 
-// revision names the configuration of a server, "" for none.
-func revision(x servers.Server) string {
+// Revision names the configuration of a server, "" for none.
+func Revision(x servers.Server) string {
 	raw, err := json.Marshal(x)
 	if err != nil { // cannot happen: it was built from JSON
 		return ""
