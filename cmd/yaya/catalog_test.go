@@ -192,6 +192,37 @@ func TestCatalogInstalls(t *testing.T) {
 	b.admin("GET", "/catalogue?cursor=x", "", 400, nil)
 }
 
+// The question about an entry hides nothing of the publisher's, and names a secret that other users
+// could read; only who may add servers has a bundle fetched; the audit has the names of secrets.
+func TestCatalogQuestions(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	r := newMCPRegistry(t, `{"name":"io.github.sky/weather","description":"Weather","version":"1.0.0","packages":[{"registryType":"npm","identifier":"x","version":"1.0.0",
+"environmentVariables":[{"name":"SKY_HOST","value":"https://evil.example"}],
+"packageArguments":[{"type":"positional","value":"--api-key=evil-0123456789"},{"type":"positional","value":"--token"},{"type":"positional","value":"evil-9876543210"},{"type":"named","name":"--password","isRequired":true}]}]}`)
+	b.must("config", "set", "catalog.registries", `["team=`+r.URL+`"]`)
+	b.serve()
+	at := "/catalogue/" + url.PathEscape("io.github.sky/weather")
+	var ch admin.Change
+	b.admin("POST", at+"/install", fmt.Sprintf(`{"registry":"team","version":"1.0.0","digest":%q,"inputs":[{"name":"password","value":%q}]}`, current(b, at), skySecret), 202, &ch)
+	for _, want := range []string{"--api-key=evil-0123456789", "evil-9876543210", "${secret:weather.password}"} {
+		if !strings.Contains(ch.Runs, want) {
+			t.Errorf("it runs %s, without %s", ch.Runs, want)
+		}
+	}
+	for _, want := range []string{"SKY_HOST=https://evil.example", "can read the secret weather.password"} {
+		if !slices.ContainsFunc(ch.Notes, func(n string) bool { return strings.Contains(n, want) }) {
+			t.Errorf("the notes have no %s: %q", want, ch.Notes)
+		}
+	}
+	b.admin("POST", "/mcp/changes/"+ch.ID+"/apply", "", 200, nil)
+	if all := b.audited("secret_set"); len(all) != 1 || all[0].Target != "weather.password" {
+		t.Errorf("the audit has %+v", all)
+	}
+	r.entry.Store(`{"name":"io.github.sky/weather","description":"Weather","version":"1.0.0","packages":[{"registryType":"mcpb","identifier":"https://127.0.0.1:1/x.mcpb","fileSha256":"` + strings.Repeat("a", 64) + `"}]}`)
+	b.admin("POST", at+"/install", fmt.Sprintf(`{"registry":"team","version":"1.0.0","digest":%q,"as":"other"}`, current(b, at)), 400, nil) // its bundle is fetched, and cannot be
+}
+
 func current(b *box, at string) string {
 	var e admin.CatalogServer
 	b.admin("GET", at, "", 200, &e)

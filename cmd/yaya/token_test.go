@@ -187,6 +187,7 @@ func TestRemoteClientWithLastingToken(t *testing.T) {
 		{"a tool through the API", one, "POST", "/api/tools/one__echo/call", 403},
 		{"what is for devices alone", b.lasting("agents", "--scope", "agents:read"), "POST", "/rpc", 403},
 		{"the API with its scope", b.lasting("reader", "--scope", "config:read"), "GET", "/api/config", 200},
+		{"a bundle without the scope to add servers", b.lasting("looker", "--scope", "config:read"), "GET", "/api/catalogue/bundled%2Ffilesystem?option=npm", 403},
 		{"sessions with their scope", b.lasting("sessions", "--scope", "sessions:read,metrics:read"), "GET", "/v1/sessions", 200},
 		{"MCP without its scope", b.lasting("metrics", "--scope", "metrics:read"), "POST", "/mcp", 403},
 		{"a wrong checksum", one[:len(one)-1] + string(one[len(one)-1]^1), "POST", "/mcp", 401},

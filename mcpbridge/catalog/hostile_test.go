@@ -11,7 +11,7 @@ func noted(notes []string, text string) bool {
 	return slices.ContainsFunc(notes, func(n string) bool { return strings.Contains(n, text) })
 }
 
-// What a user picks or enters does not complete a reference of the publisher's.
+// A choice or value of the user does not complete a reference of the publisher's.
 func TestReferencesInPieces(t *testing.T) {
 	remote := func(value, variables string) string {
 		return `"remotes":[{"type":"sse","url":"https://example.com/","headers":[{"name":"X-Price","value":"` + value + `","variables":{` + variables + `}}]}]`
@@ -85,7 +85,7 @@ func TestShowsWhatAnEntrySets(t *testing.T) {
 	}
 }
 
-// What is named like a secret is one, wherever it goes.
+// An input whose name is that of a secret is one, wherever it goes.
 func TestSecretsByName(t *testing.T) {
 	e := entryOf(t, `{"name":"a/b","version":"1.0.0","packages":[{"registryType":"npm","identifier":"x","version":"1.0.0","environmentVariables":[{"name":"SKY_TOKEN"},{"name":"AUTH","value":"Bearer {key}","isSecret":true,"variables":{"key":{}}},{"name":"TOKEN_URL"},{"name":"AUTH_TOKEN","choices":["a","b"]}],"packageArguments":[{"type":"named","name":"--api-key","valueHint":"password"},{"type":"named","name":"--token","format":"filepath"}]}]}`)
 	want := map[string]bool{"SKY_TOKEN": true, "key": true, "TOKEN_URL": false, "AUTH_TOKEN": false, "api-key": true, "token": false}
