@@ -22,6 +22,7 @@ import (
 type mcpRegistry struct {
 	*httptest.Server
 	entry atomic.Value // string
+	asked atomic.Value // func(), before an entry is sent
 }
 
 func newMCPRegistry(t testing.TB, entry string) *mcpRegistry {
@@ -35,6 +36,9 @@ func newMCPRegistry(t testing.TB, entry string) *mcpRegistry {
 		fmt.Fprintf(w, `{"servers":[%s],"metadata":{}}`, wired())
 	})
 	mux.HandleFunc("GET /v0.1/servers/{name}/versions/{version}", func(w http.ResponseWriter, q *http.Request) {
+		if f, ok := r.asked.Load().(func()); ok {
+			f()
+		}
 		if q.PathValue("name") != "io.github.sky/weather" {
 			http.NotFound(w, q)
 			return
@@ -219,6 +223,11 @@ func TestCatalogQuestions(t *testing.T) {
 	if all := b.audited("secret_set"); len(all) != 1 || all[0].Target != "weather.password" {
 		t.Errorf("the audit has %+v", all)
 	}
+	r.entry.Store(`{"name":"io.github.sky/weather","description":"Weather","version":"1.1.0","packages":[{"registryType":"npm","identifier":"x","version":"1.1.0"}]}`)
+	r.asked.Store(func() { b.must("mcp", "disable", "weather") })
+	b.admin("POST", "/mcp/servers/weather/update", "", 409, nil) // edited meanwhile
+	r.asked.Store(func() {})
+	b.admin("POST", "/mcp/servers/weather/update", "", 202, nil)
 	r.entry.Store(`{"name":"io.github.sky/weather","description":"Weather","version":"1.0.0","packages":[{"registryType":"mcpb","identifier":"https://127.0.0.1:1/x.mcpb","fileSha256":"` + strings.Repeat("a", 64) + `"}]}`)
 	b.admin("POST", at+"/install", fmt.Sprintf(`{"registry":"team","version":"1.0.0","digest":%q,"as":"other"}`, current(b, at)), 400, nil) // its bundle is fetched, and cannot be
 }
