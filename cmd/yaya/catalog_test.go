@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -219,8 +220,18 @@ func TestCatalogQuestions(t *testing.T) {
 			t.Errorf("the notes have no %s: %q", want, ch.Notes)
 		}
 	}
-	b.admin("POST", "/mcp/changes/"+ch.ID+"/apply", "", 200, nil)
-	if all := b.audited("secret_set"); len(all) != 1 || all[0].Target != "weather.password" {
+	var second admin.Change
+	b.admin("POST", at+"/install", fmt.Sprintf(`{"registry":"team","version":"1.0.0","digest":%q,"inputs":[{"name":"password","value":"another-of-the-sky"}]}`, current(b, at)), 202, &second)
+	var codes [2]int
+	var wait sync.WaitGroup
+	for i, id := range []string{ch.ID, second.ID} { // one of them loses, and takes nothing away
+		wait.Go(func() { codes[i], _, _ = b.raw("POST", "/api/mcp/changes/"+id+"/apply", "") })
+	}
+	wait.Wait()
+	if s := b.secrets().Secrets; len(s) != 1 || s[0].Set.IsZero() || min(codes[0], codes[1]) != 200 || max(codes[0], codes[1]) != 409 {
+		t.Errorf("two changes end with %v, and the secrets are %+v", codes, s)
+	}
+	if all := b.audited("secret_set"); len(all) == 0 || all[0].Target != "weather.password" {
 		t.Errorf("the audit has %+v", all)
 	}
 	r.entry.Store(`{"name":"io.github.sky/weather","description":"Weather","version":"1.1.0","packages":[{"registryType":"npm","identifier":"x","version":"1.1.0"}]}`)
