@@ -16,11 +16,10 @@ const maxSide = 8000
 // false for one that services refuse: each request with it would fail, and so each further turn of
 // its session.
 func pictureType(data []byte) (mime string, ok bool) {
-	format, w, h := "webp", 0, 0
+	format := "webp"
+	w, h := webp(data)
 	if c, name, err := image.DecodeConfig(bytes.NewReader(data)); err == nil {
 		format, w, h = name, c.Width, c.Height
-	} else {
-		w, h = webp(data)
 	}
 	return "image/" + format, w > 0 && h > 0 && w <= maxSide && h <= maxSide
 }

@@ -3,6 +3,8 @@ package plane
 import (
 	"context"
 	"time"
+
+	"github.com/yaya-ai/yaya/control"
 )
 
 // Tick is one beat.
@@ -21,4 +23,10 @@ func (p *Plane) UseUp(left int64) {
 	p.telling.Lock()
 	defer p.telling.Unlock()
 	p.at = (p.at/perEntry+1)*perEntry - 1 - left
+}
+
+// Lead is what Start does first, with this log.
+func (p *Plane) Lead(ctx context.Context, log control.Log) error {
+	p.run.Log = log
+	return p.lead(ctx)
 }

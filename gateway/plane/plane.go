@@ -276,8 +276,7 @@ func orEmpty(m map[string]any) map[string]any {
 // and its heart beats.
 func (p *Plane) Start(ctx context.Context, r Running) error {
 	p.run = r
-	state := r.Log.State()
-	if _, err := r.Log.Append(ctx, control.Change{Event: evLeader, Actor: p.cfg.KernelID, Target: state.Leader, Payload: leader{state.Leader, state.Term}}, nil); err != nil && !p.cutOff(err) {
+	if err := p.lead(ctx); err != nil {
 		return err
 	}
 	p.renew()
@@ -297,6 +296,25 @@ func (p *Plane) Start(ctx context.Context, r Running) error {
 	p.tellNodes(evHello, news{})
 	p.work.Go(p.beat)
 	return nil
+}
+
+// leadTries is how often a start tries to say who leads. The log of a cluster may come back between
+// an attempt and the question whether it is there.
+const leadTries = 3
+
+// lead says who leads the log, unless this node is cut off.
+func (p *Plane) lead(ctx context.Context) (err error) {
+	for range leadTries {
+		state := p.run.Log.State()
+		_, err = p.run.Log.Append(ctx, control.Change{Event: evLeader, Actor: p.cfg.KernelID, Target: state.Leader, Payload: leader{state.Leader, state.Term}}, nil)
+		if err == nil || p.cutOff(err) {
+			return nil
+		}
+		if !errors.Is(err, control.ErrUnavailable) {
+			return err
+		}
+	}
+	return err
 }
 
 // cutOff reports whether a change failed because this node cannot reach the others.

@@ -192,7 +192,7 @@ func (s Server) OpenSecrets() string {
 	return fmt.Sprintf(openSecrets+" %s in its command line: pass it in env", strings.Join(names, ", "))
 }
 
-const openSecrets = "every user of this machine can read the secret"
+const openSecrets = "every user of this machine can read the secret" //nolint:gosec // a sentence
 
 // SaysOpen reports whether a note is one of [Server.OpenSecrets].
 func SaysOpen(note string) bool { return strings.HasPrefix(note, openSecrets) }

@@ -174,7 +174,7 @@ func TestHistoryOfOthers(t *testing.T) {
 		`{"content":[{"id":"call_0","input":{},"name":"ls","type":"tool_use"}],"role":"assistant"},{"content":[{"tool_use_id":"call_0","type":"tool_result"}],"role":"user"},` +
 		`{"content":[{"id":"same","input":{},"name":"invalid_tool","type":"tool_use"}],"role":"assistant"},{"content":[{"content":[{"text":"one","type":"text"}],"tool_use_id":"same","type":"tool_result"}],"role":"user"},` +
 		`{"content":[{"id":"call_2","input":{},"name":"ls","type":"tool_use"}],"role":"assistant"},{"content":[{"cache_control":{"type":"ephemeral"},"content":[{"text":"two","type":"text"}],"tool_use_id":"call_2","type":"tool_result"}],"role":"user"}]`
-	if got := strings.Replace(mustJSON(t, s.Requests()[0].Body["messages"]), `,"is_error":false`, "", -1); got != want {
+	if got := strings.ReplaceAll(mustJSON(t, s.Requests()[0].Body["messages"]), `,"is_error":false`, ""); got != want {
 		t.Errorf("messages are\n%s, want\n%s", got, want)
 	}
 }
