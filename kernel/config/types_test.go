@@ -22,6 +22,8 @@ func TestTypesOfKeys(t *testing.T) {
 			ok = k.Type() == "boolean"
 		case float64:
 			ok = k.Type() == "number"
+		case []any:
+			ok = k.Type() == "list"
 		case string:
 			ok = (k.Type() == "text" || k.Type() == "duration") && (k.Choices() == nil || slices.Contains(k.Choices(), x))
 		}
