@@ -26,15 +26,16 @@ func ranked(words string, all []Entry) []Entry {
 	}
 	// A part of a name fits, too, such as "right" of playwright.
 	hits := toolsearch.New(docs).Search(words, len(all))
-	plain := strings.ToLower(strings.TrimSpace(words))
-	for i, e := range all {
-		if strings.Contains(strings.ToLower(e.Server.Name), plain) && !slices.Contains(hits, i) {
-			hits = append(hits, i)
-		}
-	}
 	order := make(map[int]int, len(hits))
 	for at, i := range hits {
 		order[i] = at
+	}
+	plain := strings.ToLower(strings.TrimSpace(words))
+	for i, e := range all {
+		if _, found := order[i]; !found && strings.Contains(strings.ToLower(e.Server.Name), plain) {
+			order[i] = len(hits)
+			hits = append(hits, i)
+		}
 	}
 	class := func(e Entry) int {
 		switch {

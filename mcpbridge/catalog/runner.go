@@ -9,6 +9,7 @@ import (
 
 	"github.com/yaya-ai/yaya/internal/cut"
 	"github.com/yaya-ai/yaya/internal/lazyregexp"
+	"github.com/yaya-ai/yaya/internal/sandbox"
 )
 
 // Runner starts packages of one kind. Which program that is stands here, and not in an entry: its
@@ -32,7 +33,7 @@ func anything(*form, string) error { return nil }
 // runners by registryType.
 var runners = map[string]Runner{
 	kindNPM: {
-		Command: "npx", Needs: "Node.js", base: []string{"registry.npmjs.org"},
+		Command: "npx", Needs: "Node.js", base: sandbox.RegistryOf("npx"),
 		install:  map[string]string{"brew": "brew install node", "apt-get": "sudo apt-get install nodejs npm", "dnf": "sudo dnf install nodejs npm", "pacman": "sudo pacman -S nodejs npm", "apk": "sudo apk add nodejs npm", "": "install it from https://nodejs.org"},
 		harmless: harmless{"-y": nil, "--yes": nil, "-q": nil, "--quiet": nil},
 	},
