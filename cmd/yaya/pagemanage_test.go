@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,13 +15,7 @@ import (
 func TestPageMetrics(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
-	at := changing(t, func(s *sdk.Server) {
-		sdk.AddTool(s, &sdk.Tool{Name: "good", Description: "Answers."}, answers("good"))
-		sdk.AddTool(s, &sdk.Tool{Name: "bad", Description: "Fails."}, func(context.Context, *sdk.CallToolRequest, map[string]any) (*sdk.CallToolResult, any, error) {
-			return &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: "no"}}}, nil, nil
-		})
-	})
-	b.must("mcp", "add", "srv", at)
+	b.goodAndBad()
 	b.serve()
 	b.server("srv", "ready")
 	b.scenario("metrics", nil, nil)
@@ -62,25 +55,6 @@ func TestPageFirstRun(t *testing.T) {
 			return nil, err
 		},
 	})
-}
-
-// Nothing on the views that are translated is in English but data and terms.
-func TestPageChineseManage(t *testing.T) {
-	t.Parallel()
-	b := newBox(t)
-	at := changing(t, func(s *sdk.Server) {
-		sdk.AddTool(s, &sdk.Tool{Name: "good", Description: "Answers."}, answers("good"))
-	})
-	b.must("mcp", "add", "srv", at)
-	if err := os.MkdirAll(filepath.Join(b.dir, ".cursor"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(b.dir, ".cursor", "mcp.json"), []byte("{}"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	b.serve()
-	b.server("srv", "ready")
-	b.scenario("chinesemanage", map[string]any{"names": []string{"srv", "good", "skills", "web", "provider", "strategy"}}, nil)
 }
 
 // Settings have an editor for each type, and the audit tells what was changed.

@@ -31,13 +31,7 @@ func TestPageShell(t *testing.T) {
 func TestPageHome(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
-	at := changing(t, func(s *sdk.Server) {
-		sdk.AddTool(s, &sdk.Tool{Name: "good", Description: "Answers."}, answers("good"))
-		sdk.AddTool(s, &sdk.Tool{Name: "bad", Description: "Fails."}, func(context.Context, *sdk.CallToolRequest, map[string]any) (*sdk.CallToolResult, any, error) {
-			return &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: "no"}}}, nil, nil
-		})
-	})
-	b.must("mcp", "add", "srv", at)
+	b.goodAndBad()
 	b.must("mcp", "add", "broken", "--", "/nonexistent/server")
 	b.must("config", "set", "approval.timeout", "5m")
 	b.script(`[{"match":"^ask","steps":[{"tool_calls":[{"name":"shell","args":{"command":"make"}}]}]}]`)
@@ -81,35 +75,42 @@ func TestPageServers(t *testing.T) {
 	})
 }
 
-// The page is in the language of the browser, whole.
-func TestPageChinese(t *testing.T) {
-	t.Parallel()
-	b := newBox(t)
-	at := changing(t, func(s *sdk.Server) {
+// goodAndBad adds the server srv, of whose tools good answers and bad fails.
+func (b *box) goodAndBad() {
+	b.must("mcp", "add", "srv", changing(b.t, func(s *sdk.Server) {
 		sdk.AddTool(s, &sdk.Tool{Name: "good", Description: "Answers."}, answers("good"))
 		sdk.AddTool(s, &sdk.Tool{Name: "bad", Description: "Fails."}, func(context.Context, *sdk.CallToolRequest, map[string]any) (*sdk.CallToolResult, any, error) {
 			return &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: "no"}}}, nil, nil
 		})
-	})
-	b.must("mcp", "add", "srv", at)
+	}))
+}
+
+// The page is in the language of the browser, whole: nothing on any view is in English but data,
+// terms, and what yaya itself says.
+func TestPageChinese(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	b.goodAndBad()
 	b.must("mcp", "add", "broken", "--", "/nonexistent/server")
+	b.must("config", "set", "approval.timeout", "5m")
+	if err := os.MkdirAll(filepath.Join(b.dir, ".cursor"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(b.dir, ".cursor", "mcp.json"), []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.script(`[{"match":"^ask","steps":[{"tool_calls":[{"name":"shell","args":{"command":"make"}}]}]}]`)
 	b.serve()
 	b.server("srv", "ready")
 	b.server("broken", "failed")
-	b.scenario("chinese", nil, nil)
+	b.scenario("chinese", map[string]any{"workspace": b.workspace(), "names": []string{"ask", "shell", "srv", "good", "bad", "broken", "skills", "web", "provider", "strategy"}}, nil)
 }
 
 // Traffic follows the calls, and shows and repeats single ones.
 func TestPageTraffic(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
-	at := changing(t, func(s *sdk.Server) {
-		sdk.AddTool(s, &sdk.Tool{Name: "good", Description: "Answers."}, answers("good"))
-		sdk.AddTool(s, &sdk.Tool{Name: "bad", Description: "Fails."}, func(context.Context, *sdk.CallToolRequest, map[string]any) (*sdk.CallToolResult, any, error) {
-			return &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: "no"}}}, nil, nil
-		})
-	})
-	b.must("mcp", "add", "srv", at)
+	b.goodAndBad()
 	b.serve()
 	b.server("srv", "ready")
 	b.scenario("traffic", nil, nil)

@@ -221,14 +221,14 @@ export function Content({ a }) {
 export function reachOf(a) {
   const q = ofCommand(a);
   if (q) {
-    const box = plain(q.sandbox);
+    const box = html`<span lang="en">${plain(q.sandbox)}</span>`;
     if (!inside(q)) {
       const rights = t('Runs a program outside the sandbox, with all rights of your user');
-      const off = { icon: 'lock', tone: 'bad', text: t('Sandbox: {box}', { box }) };
+      const off = { icon: 'lock', tone: 'bad', text: rich('Sandbox: {box}', { box }) };
       return [{ icon: 'terminal', tone: 'bad', text: rights }, ...(q.outside ? [] : [off])];
     }
     /** @type {ReturnType<typeof reachOf>} */
-    const out = [{ icon: 'lock', tone: 'good', text: t('In the sandbox: {box}', { box }) }];
+    const out = [{ icon: 'lock', tone: 'good', text: rich('In the sandbox: {box}', { box }) }];
     if (q.hosts?.length)
       out.push({
         icon: 'globe',
@@ -247,7 +247,7 @@ export function reachOf(a) {
         tone: 'warn',
         weak: true,
         text: html`<a href=${href('sandbox')}>
-          ${t('Not enforced: {what}', { what: plain(what) })}
+          ${rich('Not enforced: {what}', { what: html`<span lang="en">${plain(what)}</span>` })}
         </a>`,
       });
     return out;

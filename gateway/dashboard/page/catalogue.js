@@ -107,7 +107,7 @@ const Card = ({ s, choose }) =>
     </span>
     <p><${Name} text=${s.description} max=${300} /></p>
     <p class="faint">
-      ${s.kinds.join(', ')} · ${s.version} · ${s.registry}
+      <bdi>${s.kinds.join(', ')} · ${s.version} · ${s.registry}</bdi>
       ${s.deprecated && html` · <span class="bad">${t('deprecated')}</span>`}
     </p>
   </li>`;

@@ -119,7 +119,9 @@ function Line({ r, s, there }) {
       ${t('destructive')}
     </span>`}
     ${tool &&
-    html`<span class="badge" title=${t('The kind that rules see')}>${plain(tool.kind)}</span>`}
+    html`<span class="badge" title=${t('The kind that rules see')}>
+      <bdi>${plain(tool.kind)}</bdi>
+    </span>`}
     ${tool?.requires_approval && html`<span class="badge busy">${t('asks first')}</span>`}
   </li>`;
 }

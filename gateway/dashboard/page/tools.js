@@ -131,7 +131,7 @@ function Marks({ x }) {
     html`<span class="badge bad" title=${t('By the server’s own account')}>
       ${t('destructive')}
     </span>`}
-    <span class="badge" title=${t('The kind that rules see')}>${plain(x.kind)}</span>
+    <span class="badge" title=${t('The kind that rules see')}><bdi>${plain(x.kind)}</bdi></span>
     ${x.requires_approval && html`<span class="badge busy">${t('asks first')}</span>`}
   `;
 }
