@@ -91,7 +91,7 @@ func (b *box) scenario(name string, vars map[string]any, acts map[string]func(ar
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // of steps that wait a minute each; it ends one that turns in circles
 	defer cancel()
 	cmd := exec.CommandContext(ctx, node, filepath.Join("testdata", "page", name+".mjs"))
 	cmd.Env = append(os.Environ(), "SCENARIO="+string(raw))

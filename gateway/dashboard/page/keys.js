@@ -47,7 +47,7 @@ const writes = (at) =>
   at instanceof HTMLElement &&
   (at.isContentEditable || ['INPUT', 'TEXTAREA', 'SELECT'].includes(at.tagName));
 
-let afterG = 0; // when g was pressed last
+let afterG = -Infinity; // when g was pressed last; stamps begin at 0 with the page
 
 /** @param {KeyboardEvent} e */
 function pressed(e) {
@@ -60,7 +60,7 @@ function pressed(e) {
   if (!single.value || e.ctrlKey || e.metaKey || e.altKey || writes(e.target)) return;
   if (document.querySelector('dialog[open]')) return;
   const second = e.timeStamp - afterG < 1500;
-  afterG = 0;
+  afterG = -Infinity;
   if (second) {
     const to = PLACES.find(([k]) => k === e.key)?.[1];
     const view = to === undefined ? undefined : viewAt(to);

@@ -10,12 +10,15 @@ const VIEWS = [
   ['audit'], ['plugins'], ['plugins/llm-openai'], ['config'], ['config', '更改 log.level'], ['config', '设置一个值'], ['sandbox'], ['agents'], ['cluster'], ['start'], ['start/model'], ['start/clients'], ['start/call'],
 ];
 
+// Those that say more or less on a phone.
+const PHONE = new Set(['', 'chat', 'approvals', 'servers', 'traffic', 'metrics', 'config']);
+
 // Names of things, protocols, units, and what stands for itself.
 const STAYS = new Set('yaya MCP JSON API HTTP HTTPS TLS URL CPU QR ID KiB MiB GiB ms min SHA NAME FIELD NATS Ctrl Esc GET POST OpenAI Anthropic Google Mistral OpenRouter DeepSeek Groq Ollama LM Studio Claude Code Desktop Cursor VS Codex English token plugin approval groups TOML stdio docs md toml hooks install doctor Enter Shift'.toLowerCase().split(' '));
 
 const left = (page, stays) =>
   page.evaluate((stays) => {
-    const data = 'bdi, .quoted, code, pre, kbd, time, .mono, .host, [lang]:not(html), option, datalist, script, style';
+    const data = 'bdi, .quoted, .logs, code, pre, kbd, time, .mono, .host, [lang]:not(html), option, datalist, script, style';
     const found = [];
     // What stands in data is data in the names of buttons, too.
     const said = [...document.querySelectorAll(data)].filter((e) => !e.matches('script, style')).map((e) => e.textContent.toLowerCase()).join(' ');
@@ -45,19 +48,21 @@ await run(async () => {
   for (const [size, viewport] of [['desktop', { width: 1280, height: 800 }], ['phone', { width: 390, height: 844 }]]) {
     const page = await open({ options: { viewport } });
     await page.evaluate(() => localStorage.setItem('yaya.language', 'zh'));
-    for (const [view, ...buttons] of [...VIEWS, [`chat/${session}`]]) {
-      await page.goto(`${env.base}/#/${view}`);
-      await page.reload();
+    await page.reload();
+    const views = [...VIEWS, [`chat/${session}`]];
+    for (const [view, ...buttons] of size === 'desktop' ? views : views.filter((v) => v.length === 1 && PHONE.has(v[0].split('/')[0]))) {
+      await page.keyboard.press('Escape'); // what the view before has open
+      await page.evaluate((h) => void (location.hash = h), '#/' + view);
       await page.locator('main h1').first().waitFor();
       assert.equal(await page.evaluate(() => document.documentElement.lang), 'zh');
       await page.getByText('正在加载…').first().waitFor({ state: 'detached' });
       for (const b of buttons) await page.getByRole('button', { name: b }).first().click();
       if (buttons.length) await page.getByRole('dialog').or(page.getByLabel('密钥')).first().waitFor();
       for (const x of await left(page, stays)) found.push(`${view} ${buttons.join(' ')} (${size}) ${x}`);
-      if (size === 'desktop') await checked(page, `${view} in Chinese`);
+      await checked(page, `${view} in Chinese (${size})`);
       await shot(page, `${view.replaceAll('/', '-')}${buttons.length ? '-open' : ''}-${size}-zh`);
     }
-    await page.goto(`${env.base}/#/`);
+    await page.evaluate(() => void (location.hash = '#/'));
     await page.getByRole('button', { name: '搜索或执行' }).locator('visible=true').first().click();
     await page.getByRole('dialog', { name: '搜索或执行' }).getByRole('option').first().waitFor();
     for (const x of await left(page, stays)) found.push(`the palette (${size}) ${x}`);
