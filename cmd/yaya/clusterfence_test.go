@@ -50,8 +50,8 @@ func TestClusterFencesTurns(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually.True(t, "north asks west for it", func() bool {
-		status, _, _ := north.raw("GET", "/v1/sessions/"+id+"/messages", "") // 503, "come back", while it puts its own away
-		return status == http.StatusOK && strings.Join(north.says(id), "|") == want
+		got, err := north.saysNow(id) // 503, "try again", while it puts its own away
+		return err == nil && strings.Join(got, "|") == want
 	})
 	if status, raw, _ := north.raw("GET", "/v1/sessions", ""); status != http.StatusOK || strings.Count(string(raw), id) != 1 {
 		t.Errorf("the list of north: %d %s; want the session once", status, raw)

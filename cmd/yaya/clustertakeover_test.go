@@ -15,8 +15,17 @@ import (
 )
 
 // says returns what is said in a session, by whoever is asked.
-func (b *box) says(session string) (all []string) {
+func (b *box) says(session string) []string {
 	b.t.Helper()
+	all, err := b.saysNow(session)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return all
+}
+
+// saysNow is says where a node may have to be asked again.
+func (b *box) saysNow(session string) (all []string, err error) {
 	status, raw, _ := b.raw("GET", "/v1/sessions/"+session+"/messages", "")
 	var out struct {
 		Messages []struct {
@@ -25,14 +34,14 @@ func (b *box) says(session string) (all []string) {
 		}
 	}
 	if err := json.Unmarshal(raw, &out); status != http.StatusOK || err != nil {
-		b.t.Fatalf("the messages of %s: %d %s, %v", session, status, raw, err)
+		return nil, fmt.Errorf("the messages of %s: %d %s, %v", session, status, raw, err)
 	}
 	for _, m := range out.Messages {
 		for _, p := range m.Parts {
 			all = append(all, m.Role+": "+p.Text)
 		}
 	}
-	return all
+	return all, nil
 }
 
 // tells sends a message to a session, and waits until the model has answered it.
