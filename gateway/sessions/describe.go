@@ -43,6 +43,7 @@ func (s *Service) fileRoutes() {
 	s.Plain(op("GET", "/v1/sessions/{session_id}/events", "streamEvents", auth.SessionsRead, "Stream events: those since the cursor, or all, then new ones (server-sent events, each a SessionEvent)", http.StatusOK), describe([]*huma.Param{
 		{Name: "Last-Event-ID", In: "header", Schema: text, Description: "<epoch>:<seq> of the last event seen"},
 		{Name: "after", In: "query", Schema: text, Description: "the same, for clients that cannot set headers"},
+		{Name: "follow", In: "query", Schema: &huma.Schema{Type: "boolean", Default: true}, Description: "false: the stream ends where new events would begin"},
 	}, nil, "text/event-stream", func(reg api.Schemas) *huma.Schema {
 		describeEvents(reg)
 		return text

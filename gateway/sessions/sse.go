@@ -102,7 +102,7 @@ type resyncData struct {
 }
 
 // events is GET /v1/sessions/{id}/events: what there was since the cursor, or
-// all of it, then what comes, without gap or duplicate.
+// all of it, then what comes, unless follow is false, without gap or duplicate.
 func (s *Service) events(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("session_id")
 	k, _, err := s.find(id)
@@ -119,6 +119,13 @@ func (s *Service) events(w http.ResponseWriter, r *http.Request) {
 		var ok bool
 		if from, ok = parseCursor(given); !ok {
 			s.Refuse(w, r, api.Coded(http.StatusBadRequest, "bad_cursor", "a cursor is <epoch>:<seq>, as the ids of events are"))
+			return
+		}
+	}
+	follow := true
+	if given := r.URL.Query().Get("follow"); given != "" {
+		if follow, err = strconv.ParseBool(given); err != nil {
+			s.Refuse(w, r, api.Fail(http.StatusBadRequest, "follow is true or false"))
 			return
 		}
 	}
@@ -148,7 +155,7 @@ func (s *Service) events(w http.ResponseWriter, r *http.Request) {
 	h.Set("X-Accel-Buffering", "no")
 	w.WriteHeader(http.StatusOK)
 	st := &stream{w: w, rc: http.NewResponseController(w)}
-	if err := st.run(r.Context(), f, k, newReader(auth.FromContext(r.Context())), from); err != nil && r.Context().Err() == nil && !errors.Is(err, errGone) {
+	if err := st.run(r.Context(), f, k, newReader(auth.FromContext(r.Context())), from, follow); err != nil && r.Context().Err() == nil && !errors.Is(err, errGone) {
 		s.cfg.Log.Debug().Err(err).Str("session", id).Msg("a stream has ended")
 	}
 }
@@ -207,8 +214,8 @@ func (st *stream) event(ev Event) error {
 	return st.write()
 }
 
-// run sends what was missed, then what comes.
-func (st *stream) run(ctx context.Context, f *feed, k *session.Session, r *reader, from session.Cursor) error {
+// run sends what was missed, then what comes, if follow is set.
+func (st *stream) run(ctx context.Context, f *feed, k *session.Session, r *reader, from session.Cursor, follow bool) error {
 	st.buf = append(st.buf, "retry: 2000\n\n"...)
 	defer f.Watch(r.mayAnswer)()
 	f.Lock()
@@ -223,7 +230,7 @@ func (st *stream) run(ctx context.Context, f *feed, k *session.Session, r *reade
 	if ended {
 		return errGone
 	}
-	if err := st.catchUp(ctx, f, k, r, from); err != nil {
+	if err := st.catchUp(ctx, f, k, r, from); err != nil || !follow {
 		return err
 	}
 	return st.follow(ctx, r, f.s.cfg.KeepAlive)

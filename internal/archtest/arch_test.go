@@ -89,6 +89,7 @@ var allowed = map[string][]string{
 	"gateway/api/openapitest":       {}, // for tests
 	"gateway/dashboard":             {},
 	"cmd/yaya/chat":                 {},
+	"cmd/yaya/acp":                  {"cmd/yaya/chat"}, // its client of the session API
 	"gateway/wire/wiretest":         {"kernel/...", "auth", "control/...", "gateway/...", "plugins/llm_echo", "plugins/memory_sqlite", "plugins/strategy_react"}, // for tests
 	"examples/remote-device":        {"gateway/client"},
 	"examples/cluster/nats":         {},
@@ -128,7 +129,7 @@ var allowed = map[string][]string{
 	"daemon":                        {"auth", "control/...", "daemon/...", "feature", "gateway/...", "hooks", "kernel/...", "mcpbridge/...", "plugins/..."},
 	"daemon/datadir":                {"kernel/...", "mcpbridge/trust", "plugins/memory_sqlite"},
 	"cmd/yaya": {
-		"daemon", "daemon/datadir", "cmd/yaya/chat", "gateway/client", "mcpbridge/clients", "mcpbridge/manage", "mcpbridge/servers", "mcpbridge/stdioproxy",
+		"daemon", "daemon/datadir", "cmd/yaya/acp", "cmd/yaya/chat", "gateway/client", "mcpbridge/clients", "mcpbridge/manage", "mcpbridge/servers", "mcpbridge/stdioproxy",
 		// Packages for a command's output, or for reading without a daemon.
 		"auth", "control", "control/local", "control/nodes", "feature", "gateway", "gateway/admin", "hooks", "kernel/config", "kernel/event", "kernel/folder", "kernel/plugin", "kernel/session", "kernel/tool", "mcpbridge/trust", "plugins/conform", "plugins/fetch", "plugins/llm_echo", "plugins/scaffold",
 	},

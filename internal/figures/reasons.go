@@ -38,6 +38,8 @@ var reasons = map[string]map[string]string{
 		"mcpbridge/upstream.session.life":      life,
 		"plugins/llm_echo.stream.ctx":          callback,
 		"plugins/remote.conn.life":             life,
+		"cmd/yaya/acp.agent.life":              life,
+		"cmd/yaya/acp.session.ctx":             life,
 		"plugins/tool_shell.reach.ctx":         "it is one command: the proxy of its sandbox asks as long as it runs",
 	},
 }

@@ -35,7 +35,7 @@ func (m *model) open(id string) action {
 
 func (m *model) choose() action {
 	return func() error {
-		all, err := m.api.Sessions(m.ctx)
+		all, _, err := m.api.Sessions(m.ctx, "")
 		if err == nil {
 			m.send(listed{all})
 		}
@@ -90,7 +90,7 @@ func (m *model) say(text, delivery string) action {
 					return m.ctx.Err()
 				}
 			}
-			err = m.api.Say(m.ctx, id, key, text, delivery)
+			err = m.api.Say(m.ctx, id, key, []Part{{Type: "text", Text: text}}, delivery)
 			if refused, ok := errors.AsType[*Error](err); err == nil || (ok && refused.Status < 500) {
 				break
 			}

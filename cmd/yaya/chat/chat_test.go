@@ -157,7 +157,7 @@ func TestFollow(t *testing.T) {
 	defer c.HTTP.CloseIdleConnections()
 	var got []string
 	var breaks int
-	err := c.Follow(t.Context(), "s", func(e Event) { got = append(got, e.Type+e.ID) }, func(err error) {
+	err := c.Follow(t.Context(), "s", "", func(e Event) { got = append(got, e.Type+e.ID) }, func(err error) {
 		if err != nil {
 			breaks++
 		}
@@ -167,7 +167,7 @@ func TestFollow(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := c.Follow(ctx, "s", func(Event) {}, func(error) {}); err == nil {
+	if err := c.Follow(ctx, "s", "", func(Event) {}, func(error) {}); err == nil {
 		t.Error("it goes on")
 	}
 }

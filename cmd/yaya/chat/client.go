@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/yaya-ai/yaya/internal/backoff"
@@ -109,11 +110,28 @@ func at(id string, rest ...string) string {
 	return p
 }
 
-// Sessions lists the sessions, most recently changed first.
-func (c *Client) Sessions(ctx context.Context) ([]Session, error) {
-	var out struct{ Sessions []Session }
-	err := c.call(ctx, http.MethodGet, "/v1/sessions?limit=100", nil, &out)
-	return out.Sessions, err
+// Sessions lists a hundred sessions, most recently changed first, behind a cursor or from the
+// first on, and returns the cursor of the next page.
+func (c *Client) Sessions(ctx context.Context, cursor string) (all []Session, next string, err error) {
+	var out struct {
+		Sessions []Session
+		Next     string
+	}
+	err = c.call(ctx, http.MethodGet, "/v1/sessions?"+url.Values{"limit": {"100"}, "cursor": {cursor}}.Encode(), nil, &out)
+	return out.Sessions, out.Next, err
+}
+
+// Snapshot is the state of a session at one moment.
+type Snapshot struct {
+	Cursor string `json:"cursor"`
+	Asks   []Ask  `json:"pending_approvals"`
+}
+
+// Snapshot returns the state of a session; the events behind its cursor continue it.
+func (c *Client) Snapshot(ctx context.Context, id string) (Snapshot, error) {
+	var out Snapshot
+	err := c.call(ctx, http.MethodGet, at(id, "snapshot"), nil, &out)
+	return out, err
 }
 
 // Session returns one session.
@@ -132,12 +150,60 @@ func (c *Client) New(ctx context.Context, workspace string) (string, error) {
 	return out.ID, err
 }
 
+// Part is a piece of a message: a text, or an attachment.
+type Part struct {
+	Type string `json:"type"`
+	Text string `json:"text,omitempty"`
+	Name string `json:"name,omitempty"`
+	Ref  string `json:"ref,omitempty"`
+}
+
 // Say sends a message. Messages with the same id are the same message, however often they are
 // sent.
-func (c *Client) Say(ctx context.Context, session, id, text, delivery string) error {
-	return c.call(ctx, http.MethodPost, at(session, "messages"), map[string]any{
-		"id": id, "role": "user", "parts": []any{map[string]string{"type": "text", "text": text}}, "auto_run": true, "delivery": delivery,
-	}, nil)
+func (c *Client) Say(ctx context.Context, session, id string, parts []Part, delivery string) error {
+	return c.call(ctx, http.MethodPost, at(session, "messages"), map[string]any{"id": id, "role": "user", "parts": parts, "auto_run": true, "delivery": delivery}, nil)
+}
+
+// Attach keeps a file, whose data is base64, with a session.
+func (c *Client) Attach(ctx context.Context, session, name, data string) (Part, error) {
+	var up struct {
+		Ref      string `json:"ref"`
+		Name     string `json:"name"`
+		MimeType string `json:"mime_type"`
+	}
+	err := c.call(ctx, http.MethodPost, at(session, "attachments"), map[string]string{"name": name, "data": data}, &up)
+	kind, _, _ := strings.Cut(up.MimeType, "/")
+	if kind != "image" && kind != "audio" {
+		kind = "file"
+	}
+	return Part{Type: kind, Name: up.Name, Ref: up.Ref}, err
+}
+
+// Withdraw takes a message out of the queue, and reports whether it was in it.
+func (c *Client) Withdraw(ctx context.Context, session, message string) (bool, error) {
+	var now struct{ Queue []queued }
+	if err := c.call(ctx, http.MethodGet, at(session, "queue"), nil, &now); err != nil {
+		return false, err
+	}
+	stay := []string{}
+	for _, q := range now.Queue {
+		if q.ID != message {
+			stay = append(stay, q.ID)
+		}
+	}
+	if len(stay) == len(now.Queue) {
+		return false, nil
+	}
+	err := c.call(ctx, http.MethodPut, at(session, "queue"), map[string]any{"message_ids": stay}, nil)
+	if refused, ok := errors.AsType[*Error](err); ok && refused.Code == "not_queued" {
+		return false, nil // its turn, or another one's, has just begun
+	}
+	return err == nil, err
+}
+
+// Delete deletes a session for good.
+func (c *Client) Delete(ctx context.Context, session string) error {
+	return c.call(ctx, http.MethodDelete, at(session), nil, nil)
 }
 
 // Decide answers the question about a call: approve, approve_for_session or deny.
@@ -171,13 +237,22 @@ func (c *Client) Fork(ctx context.Context, session string) (string, error) {
 	return out.ID, err
 }
 
-// Follow delivers the past and future events of a session until ctx ends. It reconnects by
-// itself with the last id, so that no event is missed or delivered twice. It calls lost when
-// the connection breaks, and again with nil when it is back.
-func (c *Client) Follow(ctx context.Context, session string, take func(Event), lost func(error)) error {
-	last, failures := "", 0
+// Past delivers the events that a session has until now, and returns the id of the last one.
+func (c *Client) Past(ctx context.Context, session string, take func(Event)) (last string, err error) {
+	err = c.stream(ctx, session, "?follow=false", &last, take, func() {})
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return last, err
+}
+
+// Follow delivers the events of a session behind the one with the id last, or all if that is
+// "", and future ones until ctx ends. It reconnects by itself, so that no event is missed or
+// delivered twice. It calls lost when the connection breaks, and again with nil when it is back.
+func (c *Client) Follow(ctx context.Context, session, last string, take func(Event), lost func(error)) error {
+	failures := 0
 	for {
-		err := c.stream(ctx, session, &last, func(ev Event) {
+		err := c.stream(ctx, session, "", &last, func(ev Event) {
 			failures = 0
 			take(ev)
 		}, func() { lost(nil) })
@@ -195,8 +270,8 @@ func (c *Client) Follow(ctx context.Context, session string, take func(Event), l
 	}
 }
 
-func (c *Client) stream(ctx context.Context, session string, last *string, take func(Event), open func()) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.Base+at(session, "events"), nil)
+func (c *Client) stream(ctx context.Context, session, query string, last *string, take func(Event), open func()) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.Base+at(session, "events")+query, nil)
 	if err != nil {
 		return err
 	}

@@ -8,9 +8,9 @@ import (
 // trustTool is the tool name of the question whether a folder is trusted.
 const trustTool = "folder_trust"
 
-// folderQuestion words the question whether a folder is trusted. It returns false for another
+// FolderQuestion words the question whether a folder is trusted. It returns false for another
 // question, or for unreadable params, which are then shown unchanged.
-func folderQuestion(a Ask) (text string, ok bool) {
+func FolderQuestion(a Ask) (text string, ok bool) {
 	type item struct {
 		Kind string `json:"kind"`
 		Name string `json:"name"`

@@ -29,7 +29,7 @@ func follow(ctx context.Context, api *Client, id string, send func(tea.Msg)) *fo
 		}
 	}
 	f.done.Go(func() {
-		err := api.Follow(ctx, id, func(ev Event) {
+		err := api.Follow(ctx, id, "", func(ev Event) {
 			mu.Lock()
 			held = append(held, ev)
 			mu.Unlock()

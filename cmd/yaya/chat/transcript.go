@@ -72,14 +72,7 @@ func (t *transcript) add(b block) {
 	t.changes++
 }
 
-type part struct {
-	Type string `json:"type"`
-	Text string `json:"text"`
-	Name string `json:"name"`
-	Ref  string `json:"ref"`
-}
-
-func textOf(parts []part) string {
+func textOf(parts []Part) string {
 	var out []string
 	for _, p := range parts {
 		switch {
@@ -96,7 +89,7 @@ func textOf(parts []part) string {
 type data struct {
 	Message struct {
 		Role  string `json:"role"`
-		Parts []part `json:"parts"`
+		Parts []Part `json:"parts"`
 	} `json:"message"`
 	Text     string `json:"text"`
 	Offset   int    `json:"offset"`
@@ -110,7 +103,7 @@ type data struct {
 		OK    bool   `json:"ok"`
 		Brief string `json:"brief"`
 		Error string `json:"error"`
-		Parts []part `json:"parts"`
+		Parts []Part `json:"parts"`
 	} `json:"tool_result"`
 	Tool     string   `json:"tool_name"`
 	Approval string   `json:"approval_id"`

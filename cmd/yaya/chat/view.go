@@ -137,7 +137,7 @@ func (m *model) question() []string {
 	}
 	a := m.t.asks[0]
 	what := heading(a)
-	shown, folder := folderQuestion(a)
+	shown, folder := FolderQuestion(a)
 	if folder {
 		what = "do you trust this folder?"
 	} else {

@@ -1,0 +1,237 @@
+package acp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/yaya-ai/yaya/cmd/yaya/chat"
+	"github.com/yaya-ai/yaya/internal/jsonrpc"
+)
+
+// Options are the version that the agent names, and the log for what no client is told.
+type Options struct {
+	Version string
+	Log     zerolog.Logger
+}
+
+// Serve speaks the protocol until in ends, or ctx does. Turns that run then go on in yaya.
+func Serve(ctx context.Context, api *chat.Client, o Options, in io.Reader, out io.Writer) error {
+	a := &agent{o: o, api: api, open: map[string]*session{}}
+	a.life, a.end = context.WithCancel(ctx)
+	a.conn = newConn(out, a)
+	err := a.conn.serve(ctx, in)
+	a.end()
+	a.work.Wait()
+	return err
+}
+
+// agent is the side of the protocol that works. It answers on the goroutines of its
+// connection.
+type agent struct {
+	o    Options
+	api  *chat.Client
+	conn *conn
+	life context.Context // a base context: of what the open sessions run
+	end  context.CancelFunc
+	work sync.WaitGroup
+
+	mu   sync.Mutex
+	open map[string]*session
+}
+
+func (a *agent) request(ctx context.Context, method string, params []byte) (any, error) {
+	switch method {
+	case "initialize":
+		return a.initialize(), nil // of an older or newer client, too: it learns which version this is
+	case "authenticate":
+		return nil, wrong("yaya needs no sign-in here: who may start it may use it")
+	case "session/new":
+		return handle(params, func(p opening) (any, error) { return a.create(ctx, p) })
+	case "session/load":
+		return handle(params, func(p opening) (any, error) { return struct{}{}, a.load(ctx, p, true) })
+	case "session/resume":
+		return handle(params, func(p opening) (any, error) { return struct{}{}, a.load(ctx, p, false) })
+	case "session/list":
+		return handle(params, func(p listing) (any, error) { return a.list(ctx, p) })
+	case "session/close":
+		return handle(params, func(p inSession) (any, error) { return struct{}{}, a.close(ctx, p.Session) })
+	case "session/delete":
+		return handle(params, func(p inSession) (any, error) {
+			if err := a.close(ctx, p.Session); err != nil {
+				return nil, err
+			}
+			err := a.api.Delete(ctx, p.Session)
+			if refused, ok := errors.AsType[*chat.Error](err); ok && refused.Status == http.StatusNotFound {
+				err = nil // it is gone, as it should be
+			}
+			return struct{}{}, err
+		})
+	case "session/prompt":
+		return handle(params, func(p prompt) (any, error) {
+			s, err := a.session(p.Session)
+			if err != nil {
+				return nil, err
+			}
+			return s.prompt(ctx, p.Content)
+		})
+	}
+	return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "yaya does not know the method " + method}
+}
+
+func (a *agent) notification(method string, params []byte) {
+	var p inSession
+	if method != "session/cancel" || json.Unmarshal(params, &p) != nil {
+		return // others may be ignored
+	}
+	if s, err := a.session(p.Session); err == nil {
+		s.cancel()
+	}
+}
+
+func (a *agent) initialize() initialized {
+	return initialized{
+		Version: version, Auth: []struct{}{}, Agent: named{"yaya", "yaya", a.o.Version},
+		Capabilities: capabilities{
+			Load: true, Prompt: map[string]bool{"image": true, "embeddedContext": true},
+			Session: map[string]struct{}{"list": {}, "resume": {}, "close": {}, "delete": {}},
+		},
+	}
+}
+
+func (a *agent) create(ctx context.Context, p opening) (any, error) {
+	if err := p.check(); err != nil {
+		return nil, err
+	}
+	id, err := a.api.New(ctx, p.Folder)
+	if err != nil {
+		return nil, fault(err)
+	}
+	a.opened(newSession(a, id, p)).start("", nil)
+	return inSession{id}, nil
+}
+
+// load opens a session that is there. Its past is sent before the answer, or not at all.
+func (a *agent) load(ctx context.Context, p opening, past bool) error {
+	if err := p.check(); err != nil {
+		return err
+	}
+	at, err := a.api.Session(ctx, p.Session)
+	if err != nil {
+		return fault(err)
+	}
+	if filepath.Clean(at.Workspace) != filepath.Clean(p.Folder) {
+		return wrong("the session works in " + at.Workspace + ", not in " + p.Folder)
+	}
+	s := newSession(a, p.Session, p)
+	last := ""
+	if past {
+		if last, err = a.api.Past(ctx, p.Session, s.take); err != nil {
+			return fault(err)
+		}
+	}
+	now, err := a.api.Snapshot(ctx, p.Session)
+	if err != nil {
+		return fault(err)
+	}
+	if last == "" {
+		last = now.Cursor
+	}
+	a.opened(s).start(last, now.Asks)
+	return nil
+}
+
+// opened notes that a session is open; it returns it.
+func (a *agent) opened(s *session) *session {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if old := a.open[s.id]; old != nil {
+		old.end() // this one replaces it
+	}
+	a.open[s.id] = s
+	return s
+}
+
+func (a *agent) list(ctx context.Context, p listing) (*listed, error) {
+	all, next, err := a.api.Sessions(ctx, p.Cursor)
+	if err != nil {
+		return nil, fault(err)
+	}
+	out := &listed{Sessions: []listedSession{}, Next: next}
+	for _, s := range all {
+		if filepath.IsAbs(s.Workspace) && (p.Folder == "" || filepath.Clean(p.Folder) == filepath.Clean(s.Workspace)) {
+			out.Sessions = append(out.Sessions, listedSession{s.ID, s.Workspace, s.Title, s.Updated.UTC().Format(time.RFC3339)})
+		}
+	}
+	return out, nil
+}
+
+// close ends the work of a session that is open here; the session stays.
+func (a *agent) close(ctx context.Context, id string) error {
+	s, err := a.session(id)
+	if err != nil {
+		return nil //nolint:nilerr // what is not open is closed
+	}
+	err = s.abandon(ctx)
+	a.forget(s)
+	return fault(err)
+}
+
+func (a *agent) forget(s *session) {
+	a.mu.Lock()
+	if a.open[s.id] == s {
+		delete(a.open, s.id)
+	}
+	a.mu.Unlock()
+	s.end()
+}
+
+func (a *agent) session(id string) (*session, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if s := a.open[id]; s != nil {
+		return s, nil
+	}
+	return nil, &jsonrpc.Error{Code: codeNoFind, Message: fmt.Sprintf("the session %q is not open: session/new or session/load opens one", id)}
+}
+
+func (p opening) check() error {
+	if !filepath.IsAbs(p.Folder) {
+		return wrong("cwd is the absolute path of a folder")
+	}
+	if len(p.More) > 0 {
+		return wrong("an agent of yaya works in one folder: additionalDirectories are not supported")
+	}
+	return nil
+}
+
+// handle decodes the parameters of a request.
+func handle[P any](params []byte, f func(P) (any, error)) (any, error) {
+	var p P
+	if err := json.Unmarshal(params, &p); err != nil {
+		return nil, wrong("the parameters do not have the form that the method has: " + err.Error())
+	}
+	return f(p)
+}
+
+func wrong(why string) error { return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: why} }
+
+// fault is an error of the session API as one of the protocol.
+func fault(err error) error {
+	refused, ok := errors.AsType[*chat.Error](err)
+	switch {
+	case ok && refused.Status == http.StatusNotFound:
+		return &jsonrpc.Error{Code: codeNoFind, Message: refused.Message}
+	case ok && refused.Status < http.StatusInternalServerError:
+		return wrong(refused.Message)
+	}
+	return err
+}

@@ -1,0 +1,192 @@
+package acp
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/url"
+	"path"
+	"strings"
+
+	"github.com/yaya-ai/yaya/cmd/yaya/chat"
+)
+
+// prompt sends a message, and returns when its turn is over.
+func (s *session) prompt(ctx context.Context, content []block) (any, error) {
+	parts, err := s.parts(ctx, content)
+	if err != nil {
+		return nil, err
+	}
+	t := &turn{message: "msg_" + strings.ToLower(rand.Text()), over: make(chan outcome, 1)}
+	s.mu.Lock()
+	if s.err != nil {
+		s.mu.Unlock()
+		return nil, s.failure()
+	}
+	if len(s.mine) > 0 {
+		s.mu.Unlock()
+		return nil, wrong("a prompt of this session is being worked on: it ends, or session/cancel ends it")
+	}
+	s.mine[t.message] = t
+	told := s.servers
+	s.servers = nil
+	s.mu.Unlock()
+	if len(told) > 0 {
+		s.update(chunk{Kind: "agent_message_chunk", Message: "yaya", Content: text(fmt.Sprintf("yaya starts no MCP servers that an editor names (%s). Its own are in use; `yaya mcp add` or `yaya import` adds these.\n\n", strings.Join(told, ", ")))})
+	}
+	// A turn that somebody else has started ends first.
+	if err := s.a.api.Say(ctx, s.id, t.message, parts, "queue"); err != nil {
+		s.mu.Lock()
+		s.drop(t)
+		s.mu.Unlock()
+		return nil, fault(err)
+	}
+	select {
+	case out := <-t.over:
+		if out.err != nil {
+			return nil, fault(out.err)
+		}
+		return stopped{out.reason}, nil
+	case <-ctx.Done(): // the request was withdrawn, which is as good as session/cancel
+		s.cancel()
+		out := <-t.over
+		if out.err != nil {
+			return nil, ctx.Err()
+		}
+		return stopped{out.reason}, nil
+	}
+}
+
+// drop forgets a prompt; s.mu is held.
+func (s *session) drop(t *turn) {
+	delete(s.mine, t.message)
+	delete(s.turns, t.id)
+}
+
+// cancel ends what the prompt of this editor has started. Its answer is the end of the turn.
+func (s *session) cancel() {
+	s.a.work.Go(func() {
+		if err := s.abandon(s.ctx); err != nil && s.ctx.Err() == nil {
+			s.a.o.Log.Warn().Err(err).Str("session", s.id).Msg("a turn cannot be cancelled")
+		}
+	})
+}
+
+// abandon cancels the turn of the prompt, or takes the prompt out of the queue.
+func (s *session) abandon(ctx context.Context) error {
+	s.mu.Lock()
+	var t *turn
+	for _, x := range s.mine {
+		t = x
+	}
+	begun := t != nil && t.id != ""
+	s.mu.Unlock()
+	if t == nil {
+		return nil
+	}
+	if !begun {
+		gone, err := s.a.api.Withdraw(ctx, s.id, t.message)
+		if err != nil {
+			return err
+		}
+		if gone {
+			s.finish(func(x *turn) bool { return x == t }, outcome{reason: "cancelled"})
+			return nil
+		}
+	}
+	err := s.a.api.Cancel(ctx, s.id)
+	if refused, ok := errors.AsType[*chat.Error](err); ok && refused.Code == "no_active_turn" {
+		return nil // it has just ended
+	}
+	return err
+}
+
+// finish ends the prompts that are meant.
+func (s *session) finish(which func(*turn) bool, out outcome) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range s.mine {
+		if which(t) {
+			s.drop(t)
+			t.over <- out
+		}
+	}
+}
+
+// Limits of what the editor adds to a prompt.
+const maxEmbedded = 256 << 10 // bytes of a text
+
+// parts translates the content of a prompt. Pictures and files become attachments.
+func (s *session) parts(ctx context.Context, content []block) ([]chat.Part, error) {
+	var out []chat.Part
+	for _, b := range content {
+		switch {
+		case b.Type == "text":
+			out = append(out, chat.Part{Type: "text", Text: b.Text})
+		case b.Type == "resource_link":
+			out = append(out, chat.Part{Type: "text", Text: s.link(b.URI)})
+		case b.Type == "resource" && b.Resource != nil && b.Resource.Blob == "":
+			body := b.Resource.Text
+			if len(body) > maxEmbedded {
+				return nil, wrong(fmt.Sprintf("%s has %d bytes; a prompt takes texts of at most %d: name it, and the agent reads what it needs", b.Resource.URI, len(body), maxEmbedded))
+			}
+			out = append(out, chat.Part{Type: "text", Text: s.link(b.Resource.URI) + ":\n" + fenced(body)})
+		case b.Type == "resource" && b.Resource != nil:
+			p, err := s.upload(ctx, path.Base(b.Resource.URI), b.Resource.Blob)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, p)
+		case b.Type == "image":
+			p, err := s.upload(ctx, "picture", b.Data)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, p)
+		default:
+			return nil, wrong(fmt.Sprintf("yaya takes texts, pictures, links and resources, not %q", b.Type))
+		}
+	}
+	if len(out) == 0 {
+		return nil, wrong("the prompt is empty")
+	}
+	return out, nil
+}
+
+func (s *session) upload(ctx context.Context, name, data string) (chat.Part, error) {
+	if _, err := base64.StdEncoding.DecodeString(data); err != nil {
+		return chat.Part{}, wrong("the data of a picture or file is not base64")
+	}
+	p, err := s.a.api.Attach(ctx, s.id, name, data)
+	if err != nil {
+		return p, fault(err)
+	}
+	return p, nil
+}
+
+// link names a file as the tools of the agent do: relative to the folder, if it is in it.
+func (s *session) link(uri string) string {
+	u, err := url.Parse(uri)
+	if err != nil || u.Scheme != "file" {
+		return uri
+	}
+	at := u.Path
+	if in, ok := strings.CutPrefix(at, strings.TrimSuffix(s.folder, "/")+"/"); ok {
+		at = in
+	}
+	if u.Fragment != "" {
+		at += "#" + u.Fragment
+	}
+	return at
+}
+
+// fenced puts a text into a block of code that it cannot leave.
+func fenced(body string) string {
+	fence := "```"
+	for strings.Contains(body, fence) {
+		fence += "`"
+	}
+	return fence + "\n" + strings.TrimSuffix(body, "\n") + "\n" + fence
+}

@@ -1,0 +1,91 @@
+package acp
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+
+	"github.com/yaya-ai/yaya/cmd/yaya/chat"
+)
+
+// session is a session that the editor has open.
+type session struct {
+	a       *agent
+	id      string
+	folder  string
+	servers []string // that the editor would like; "" when it was told
+
+	ctx context.Context // of what belongs to it
+	end context.CancelFunc
+
+	// Of whoever takes events: load, then the goroutine that follows.
+	live   bool   // the past has been said
+	said   string // of the output that is being written
+	output int    // outputs so far, which makes the ids of messages
+	calls  map[string]bool
+	title  string
+
+	mu    sync.Mutex
+	mine  map[string]*turn              // prompts of this editor that are not over, by their message
+	turns map[string]*turn              // the same by their turn, once it is known
+	asks  map[string]context.CancelFunc // questions that the editor got, by approval
+	err   error                         // why nothing follows
+}
+
+// turn is the turn of a prompt, which waits for its end.
+type turn struct {
+	message string
+	id      string // "" while it waits for its turn to begin
+	over    chan outcome
+}
+
+type outcome struct {
+	reason string
+	err    error
+}
+
+func newSession(a *agent, id string, p opening) *session {
+	s := &session{
+		a: a, id: id, folder: p.Folder,
+		calls: map[string]bool{}, mine: map[string]*turn{}, turns: map[string]*turn{}, asks: map[string]context.CancelFunc{},
+	}
+	for _, srv := range p.Servers {
+		s.servers = append(s.servers, strconv.Quote(srv.Name))
+	}
+	s.ctx, s.end = context.WithCancel(a.life)
+	return s
+}
+
+// start follows the events behind the one with the id last, and puts the questions that are open.
+func (s *session) start(last string, open []chat.Ask) {
+	s.live = true
+	for _, q := range open {
+		s.ask(q)
+	}
+	s.a.work.Go(func() {
+		err := s.a.api.Follow(s.ctx, s.id, last, s.take, func(err error) {
+			if err != nil && s.ctx.Err() == nil {
+				s.a.o.Log.Warn().Err(err).Str("session", s.id).Msg("the events of a session are interrupted: trying again")
+			}
+		})
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.err = err; s.ctx.Err() != nil {
+			s.err = errors.New("the session was closed")
+		}
+		for _, t := range s.mine {
+			t.over <- outcome{err: s.err}
+		}
+		clear(s.mine)
+		clear(s.turns)
+	})
+}
+
+func (s *session) failure() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return fault(s.err)
+}
+
+func (s *session) update(u any) { s.a.conn.notify("session/update", notice{s.id, u}) }

@@ -1,0 +1,137 @@
+package acp
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+
+	"github.com/yaya-ai/yaya/cmd/yaya/chat"
+	"github.com/yaya-ai/yaya/internal/patch"
+)
+
+// kinds are those of the coder's tools; the others are "other".
+var kinds = map[string]string{
+	"read_file": "read", "repo_tree": "read", "repo_map": "read", "git_status": "read", "read_artifact": "read",
+	"search": "search", "apply_patch": "edit", "shell": "execute", "verify": "execute",
+}
+
+// described is a call as an editor shows it.
+func described(folder string, c call) toolCall {
+	var in struct {
+		Path    string `json:"path"`
+		Command string `json:"command"`
+		Pattern string `json:"pattern"`
+		Query   string `json:"query"`
+		Patch   string `json:"patch"`
+	}
+	_ = json.Unmarshal(c.Input, &in) // what is not there is not shown
+	out := toolCall{ID: c.ID, Title: c.Name, Kind: kinds[c.Name]}
+	if json.Valid(c.Input) {
+		out.Input = c.Input
+	}
+	if out.Kind == "" {
+		out.Kind = "other"
+		return out
+	}
+	for _, what := range []string{in.Command, in.Path, in.Pattern, in.Query} {
+		if what != "" {
+			out.Title = c.Name + ": " + line(what)
+			break
+		}
+	}
+	if in.Path != "" {
+		out.Locations = []location{{absolute(folder, in.Path)}}
+	}
+	if c.Name == "apply_patch" {
+		out.Title = "apply_patch"
+		out.Content, out.Locations = diffs(folder, in.Patch)
+		if len(out.Locations) > 0 {
+			out.Title = "apply_patch: " + line(strings.Join(paths(folder, out.Locations), ", "))
+		}
+	}
+	return out
+}
+
+// diffs shows each hunk of a patch: the editor sees the lines that change, and those around them.
+func diffs(folder, text string) (all []content, at []location) {
+	files, err := patch.Parse(text)
+	if err != nil {
+		return []content{shown(fenced(text))}, nil
+	}
+	for _, f := range files {
+		path := absolute(folder, f.Path)
+		at = append(at, location{path})
+		if f.Op == patch.Delete && len(f.Hunks) == 0 {
+			all = append(all, shown("deletes "+f.Path))
+		}
+		if f.To != "" {
+			all = append(all, shown("moves "+f.Path+" to "+f.To))
+		}
+		for _, h := range f.Hunks {
+			var before, after strings.Builder
+			for _, l := range h.Lines {
+				if l != "" && l[0] != '+' {
+					before.WriteString(l[1:] + "\n")
+				}
+				if l != "" && l[0] != '-' {
+					after.WriteString(l[1:] + "\n")
+				}
+			}
+			o, n := before.String(), after.String()
+			d := content{Type: "diff", Path: path, Old: &o, New: &n}
+			if f.Op == patch.Create {
+				d.Old = nil
+			}
+			all = append(all, d)
+		}
+	}
+	return all, at
+}
+
+// asked is a question as the editor shows it. Its options are those of a decision.
+func (s *session) asked(q chat.Ask) question {
+	c := described(s.folder, call{q.Call, q.Tool, q.Input})
+	yes, always, no := "Allow", "Allow the same call in this session", "Reject"
+	if body, ok := chat.FolderQuestion(q); ok {
+		c.Title, c.Kind, c.Content, c.Input = "May yaya trust this folder?", "other", []content{shown(fenced(body))}, nil
+		yes, always, no = "Trust the folder", "Trust it in this session", "Do not trust it"
+	} else if q.Brief != "" {
+		c.Title = line(q.Brief)
+	}
+	c.Status = pending
+	return question{s.id, c, []option{
+		{"approve", yes, "allow_once"},
+		{"approve_for_session", always, "allow_always"},
+		{"deny", no, "reject_once"},
+	}}
+}
+
+func absolute(folder, path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(folder, path)
+}
+
+func paths(folder string, at []location) (all []string) {
+	for _, l := range at {
+		p, err := filepath.Rel(folder, l.Path)
+		if err != nil {
+			p = l.Path
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+// line is the first line of a text, cut where a title should end.
+func line(s string) string {
+	s, _, more := strings.Cut(strings.TrimSpace(s), "\n")
+	if r := []rune(s); len(r) > 120 {
+		s, more = string(r[:120]), true
+	}
+	if more {
+		s += " …"
+	}
+	return s
+}

@@ -1,0 +1,146 @@
+// An editor: the official client of the Agent Client Protocol, which starts `yaya acp` and works with it.
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { readFileSync, existsSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { pathToFileURL } from 'node:url';
+import { Readable, Writable } from 'node:stream';
+
+const env = JSON.parse(process.env.SCENARIO);
+const require = createRequire(env.modules + '/');
+const at = require.resolve('@agentclientprotocol/sdk');
+const { client, ndJsonStream, PROTOCOL_VERSION } = await import(pathToFileURL(at));
+const { zSessionNotification, zRequestPermissionRequest } = await import(pathToFileURL(at.replace(/v1\/stable\/acp\.js$/, 'v1/schema/zod.gen.js')));
+
+const yaya = spawn(env.yaya, [...env.args, 'acp'], { stdio: ['pipe', 'pipe', 'inherit'], cwd: env.workspace });
+const exited = new Promise((done) => yaya.on('exit', (code, signal) => done(signal ?? code)));
+let seen = []; // updates
+let answers = []; // what the next questions get
+const asked = [];
+const app = client({ name: 'an editor' })
+  .onNotification('session/update', ({ params }) => {
+    zSessionNotification.parse(params);
+    seen.push(params.update);
+  })
+  .onRequest('session/request_permission', async ({ params, signal }) => {
+    zRequestPermissionRequest.parse(params);
+    asked.push(params);
+    const answer = answers.shift();
+    if (answer === 'wait') {
+      await new Promise((done) => signal.addEventListener('abort', done));
+      return { outcome: { outcome: 'cancelled' } };
+    }
+    return { outcome: answer ? { outcome: 'selected', optionId: params.options.find((o) => o.kind === answer).optionId } : { outcome: 'cancelled' } };
+  });
+
+const says = (kind = 'agent_message_chunk') => seen.filter((u) => u.sessionUpdate === kind).map((u) => u.content.text).join('');
+const calls = () => {
+  const all = new Map();
+  for (const u of seen) {
+    if (u.sessionUpdate === 'tool_call') all.set(u.toolCallId, { ...u, statuses: [u.status] });
+    if (u.sessionUpdate === 'tool_call_update') {
+      const c = all.get(u.toolCallId);
+      assert.ok(c, `an update of a call that was not announced: ${JSON.stringify(u)}`);
+      if (u.status) c.statuses.push(u.status);
+      if (u.content) c.result = u.content;
+    }
+  }
+  return [...all.values()];
+};
+const refused = async (promise, what) => {
+  const e = await promise.then(() => undefined, (e) => e);
+  assert.ok(e && what.test(e.message + ' ' + e.code), `${e?.message} ${e?.code}, want ${what}`);
+};
+
+await app.connectWith(ndJsonStream(Writable.toWeb(yaya.stdin), Readable.toWeb(yaya.stdout)), async (ctx) => {
+  const hello = await ctx.request('initialize', { protocolVersion: PROTOCOL_VERSION, clientCapabilities: { fs: { readTextFile: true, writeTextFile: true }, terminal: true } });
+  assert.equal(hello.protocolVersion, 1);
+  assert.equal(hello.agentInfo.name, 'yaya');
+  assert.ok(hello.agentCapabilities.loadSession);
+  await refused(ctx.request('session/new', { cwd: 'relative', mcpServers: [] }), /absolute path.*-32602/);
+  await refused(ctx.request('session/new', { cwd: env.workspace + '/not-there', mcpServers: [] }), /-32602/);
+  await refused(ctx.request('session/prompt', { sessionId: 'sess_none', prompt: [] }), /not open.*-32002/);
+  await refused(ctx.request('session/load', { sessionId: 'sess_none', cwd: env.workspace, mcpServers: [] }), /-32002/);
+  await refused(ctx.request('fs/nonsense', {}), /does not know.*-32601/);
+
+  const { sessionId } = await ctx.request('session/new', { cwd: env.workspace, mcpServers: [{ name: 'of the editor', command: 'false', args: [], env: [] }] });
+  const prompt = (...content) => {
+    seen = [];
+    return ctx.request('session/prompt', { sessionId, prompt: content.map((c) => (typeof c === 'string' ? { type: 'text', text: c } : c)) });
+  };
+
+  // Text, in the order in which it is written, and that the servers of the editor are not started.
+  assert.equal((await prompt('hello')).stopReason, 'end_turn');
+  assert.match(says(), /^yaya starts no MCP servers[^]*"of the editor"[^]*hello from yaya, to a client of the protocol$/);
+  assert.equal((await prompt('hello')).stopReason, 'end_turn');
+  assert.equal(says(), 'hello from yaya, to a client of the protocol');
+  await refused(prompt(), /empty.*-32602/);
+  await refused(prompt({ type: 'audio', data: '', mimeType: 'audio/wav' }), /-32602/);
+  await refused(prompt({ type: 'image', data: '***', mimeType: 'image/png' }), /base64.*-32602/);
+
+  // What the editor adds to a prompt.
+  assert.equal((await prompt('what is', { type: 'resource_link', name: 'a.txt', uri: `file://${env.workspace}/a.txt` }, { type: 'resource', resource: { uri: 'file:///etc/elsewhere.txt', text: 'a `text`' } }, { type: 'image', data: env.picture, mimeType: 'image/png' })).stopReason, 'end_turn');
+
+  // A patch is asked about as a diff, and is made when the editor allows it.
+  answers = ['allow_once'];
+  assert.equal((await prompt('patch')).stopReason, 'end_turn');
+  assert.equal(readFileSync(env.workspace + '/a.txt', 'utf8'), 'one\n2\n');
+  const q = asked.at(-1);
+  assert.deepEqual(q.toolCall.content.filter((c) => c.type === 'diff'), [{ type: 'diff', path: env.workspace + '/a.txt', oldText: 'one\ntwo\n', newText: 'one\n2\n' }]);
+  assert.deepEqual([q.toolCall.kind, q.toolCall.locations], ['edit', [{ path: env.workspace + '/a.txt' }]]);
+  let [c] = calls();
+  assert.deepEqual([c.title, c.kind, c.statuses.at(-1)], ['apply_patch: a.txt', 'edit', 'completed']);
+
+  // A command that the editor does not allow is not run, and the agent goes on.
+  answers = ['reject_once'];
+  assert.equal((await prompt('run')).stopReason, 'end_turn');
+  assert.equal(existsSync(env.workspace + '/made'), false);
+  assert.match(asked.at(-1).toolCall.title, /touch made/);
+  [c] = calls();
+  assert.deepEqual([c.title, c.kind, c.statuses.at(-1)], ['shell: touch made', 'execute', 'failed']);
+
+  // A reading call is not asked about.
+  const before = asked.length;
+  assert.equal((await prompt('read')).stopReason, 'end_turn');
+  [c] = calls();
+  assert.deepEqual([c.kind, c.statuses.at(-1), c.locations], ['read', 'completed', [{ path: env.workspace + '/a.txt' }]]);
+  assert.match(c.result[0].content.text, /one/);
+  assert.equal(asked.length, before);
+
+  // Cancelled while it asks: the question is withdrawn, and the prompt is answered as cancelled.
+  answers = ['wait'];
+  const running = prompt('run');
+  while (asked.length === before) await new Promise((done) => setTimeout(done, 20));
+  await refused(ctx.request('session/prompt', { sessionId, prompt: [{ type: 'text', text: 'hello' }] }), /being worked on/);
+  await ctx.notify('session/cancel', { sessionId });
+  assert.equal((await running).stopReason, 'cancelled');
+  await ctx.notify('session/cancel', { sessionId }); // of nothing
+
+  // A model that fails fails the prompt, with the reason.
+  await refused(prompt('break'), /the turn failed.*no such thing/);
+
+  // The list, and the past of a session that is opened again.
+  const { sessions } = await ctx.request('session/list', { cwd: env.workspace });
+  assert.deepEqual(sessions.map((s) => [s.sessionId, s.cwd]), [[sessionId, env.workspace]]);
+  assert.deepEqual((await ctx.request('session/list', { cwd: '/nowhere' })).sessions, []);
+  seen = [];
+  await ctx.request('session/load', { sessionId, cwd: env.workspace, mcpServers: [] });
+  assert.match(says('user_message_chunk'), /^hellohellowhat is\na\.txt\n\/etc\/elsewhere\.txt:\n```\na `text`\n```\[picture\]patchrunreadrunbreak$/);
+  assert.match(says(), /^hello from yaya, to a client of the protocolhello from yaya/);
+  assert.deepEqual(calls().map((c) => [c.kind, c.statuses.at(-1)]), [['edit', 'completed'], ['execute', 'failed'], ['read', 'completed'], ['execute', 'failed']]);
+  await refused(ctx.request('session/load', { sessionId, cwd: '/', mcpServers: [] }), /works in/);
+  assert.equal((await prompt('hello')).stopReason, 'end_turn');
+  assert.equal(says(), 'hello from yaya, to a client of the protocol');
+  seen = [];
+  await ctx.request('session/resume', { sessionId, cwd: env.workspace, mcpServers: [] });
+  assert.equal((await prompt('hello')).stopReason, 'end_turn');
+  assert.equal(says() + says('user_message_chunk'), 'hello from yaya, to a client of the protocol');
+
+  await ctx.request('session/close', { sessionId });
+  await refused(prompt('hello'), /not open/);
+  await ctx.request('session/delete', { sessionId });
+  await ctx.request('session/delete', { sessionId });
+  assert.deepEqual((await ctx.request('session/list', {})).sessions, []);
+});
+yaya.stdin.end();
+assert.equal(await exited, 0);
