@@ -27,7 +27,7 @@ func tries() int {
 	if testing.Short() {
 		return 400
 	}
-	return 10_000
+	return 2_000
 }
 
 // attackBinary returns the attacker where every user can run it.

@@ -20,6 +20,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/yaya-ai/yaya/internal/eventually"
+	"github.com/yaya-ai/yaya/internal/racing"
 )
 
 // largeServers starts the server of large answers in each way, and returns the entries
@@ -90,7 +91,11 @@ func TestWholeResults(t *testing.T) {
 				}
 				return res
 			}
-			for _, server := range []string{"stdio", "http", "json", "sse"} {
+			servers := []string{"stdio", "http", "json", "sse"}
+			if racing.Enabled && name != "http" { // what is behind yaya does not depend on the client; make scale looks at all
+				servers = servers[:1]
+			}
+			for _, server := range servers {
 				if c, ok := call(server+"__text", map[string]int{"bytes": 1_500_000}).Content[0].(*sdk.TextContent); !ok || len(c.Text) != 1_500_000 {
 					t.Errorf("%s: got a text of %d bytes, want 1500000", server, len(c.Text))
 				}
