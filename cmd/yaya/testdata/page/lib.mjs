@@ -52,14 +52,17 @@ export const shot = async (page, name) => {
   await page.screenshot({ path: `${env.screens}/${name}.png` });
 };
 
-// checked says what axe-core finds, and whether the page is wider than the screen.
-export const checked = async (page, what) => {
+// checked says what axe-core finds, and whether the page is wider than the screen. Only colours differ
+// between light and dark: in the second, rules says that they are looked at alone.
+export const checked = async (page, what, rules = {}) => {
   if (!(await page.evaluate(() => Boolean(window.axe)))) await page.evaluate(readFileSync(axe, 'utf8')); // by the debugger
-  const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }));
+  const { violations } = await page.evaluate((o) => window.axe.run(document, o), { resultTypes: ['violations'], ...rules });
   assert.deepEqual(violations.map((v) => `${what}: ${v.id}: ${v.nodes[0].html.slice(0, 160)}`), []);
   const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
   assert.equal(wide, 0, `${what} is ${wide}px wider than the screen`);
 };
+
+export const COLOURS = { runOnly: ['color-contrast'] };
 
 export const go = (page, ...to) => page.evaluate((h) => void (location.hash = h), '#/' + to.map(encodeURIComponent).join('/'));
 export const heading = (page, name) => page.getByRole('heading', { name, level: 1 }).waitFor();

@@ -2,7 +2,7 @@
 // and what axe-core says of it. Only colours differ between light and dark, and they do not depend on the width:
 // the dark phone is for people alone.
 import { mkdirSync, readFileSync } from 'node:fs';
-import { act, assert, axe, env, go, heading, idle, newSession, open, run, say } from './lib.mjs';
+import { act, assert, axe, COLOURS, env, go, heading, idle, newSession, open, run, say } from './lib.mjs';
 
 const VIEWS = ['', 'chat', 'chat/new', 'approvals', 'servers', 'servers/everything', 'servers/everything/tools', 'servers/everything/logs', 'servers/everything/config', 'servers/foreign/trust', 'servers//new', 'catalogue', 'tools', 'tools/everything__get-sum', 'sandbox', 'devices', 'providers', 'clients', 'plugins', 'config', 'agents', 'cluster', 'audit', 'traffic', 'traffic//1', 'metrics', 'start', 'start/clients'];
 
@@ -20,7 +20,7 @@ await run(async () => {
   const found = [];
   for (const [size, viewport] of [['desktop', { width: 1280, height: 800 }], ['phone', { width: 390, height: 844 }]]) {
     for (const colorScheme of size === 'desktop' || env.screens ? ['light', 'dark'] : ['light']) {
-      const options = { resultTypes: ['violations'], ...(colorScheme === 'dark' && { runOnly: ['color-contrast'] }) };
+      const options = { resultTypes: ['violations'], ...(colorScheme === 'dark' && COLOURS) };
       const page = await open({ options: { viewport, colorScheme, reducedMotion: 'reduce' }, name: `${size} ${colorScheme}` });
       for (const view of [...VIEWS, 'chat/' + id]) {
         const name = `${(view.startsWith('chat/sess') ? 'session' : view || 'home').replaceAll('/', '-')}-${size}-${colorScheme}`;

@@ -1,16 +1,16 @@
 // The documentation site: every kind of page at desktop and phone width, light and dark, its
 // search by keyboard, and the site without scripts and as files.
-import { assert, checked, env, open, run, shot } from './lib.mjs';
+import { assert, checked, COLOURS, env, open, run, shot } from './lib.mjs';
 
 const PAGES = ['index', 'start', 'guides/one-machine', 'troubleshooting', 'config', 'reference/cli', 'reference/api', 'peers', 'adr/0002-strict-scan-instead-of-decoding'];
 
 await run(async () => {
   for (const [size, viewport] of [['desktop', { width: 1280, height: 800 }], ['phone', { width: 390, height: 844 }]]) {
-    for (const colorScheme of ['light', 'dark']) {
+    for (const colorScheme of size === 'desktop' || env.screens ? ['light', 'dark'] : ['light']) {
       const page = await open({ at: 'index.html', options: { viewport, colorScheme }, name: `${size} ${colorScheme}` });
       for (const at of PAGES) {
         await page.goto(`${env.base}/${at}.html`);
-        await checked(page, `${at} ${size} ${colorScheme}`);
+        await checked(page, `${at} ${size} ${colorScheme}`, colorScheme === 'dark' ? COLOURS : {});
         await shot(page, `site-${at.replaceAll('/', '-')}-${size}-${colorScheme}`);
       }
       await page.context().close();
