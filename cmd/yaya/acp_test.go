@@ -32,10 +32,12 @@ func TestACP(t *testing.T) {
 				{"match":"^read","steps":[{"tool_calls":[{"name":"read_file","args":{"path":"a.txt"}}]},{"text":"done"}]},
 				{"match":"^break","steps":[{"error":{"kind":"status","status_code":400,"message":"no such thing"}}]}]`)
 			ws := b.workspace()
+			base := ""
 			if name == "daemon" {
 				b.serve()
+				base = "http://" + b.addr
 			}
-			raw, err := json.Marshal(map[string]any{"yaya": b.bin, "args": b.args(), "workspace": ws, "modules": npmModule(t), "picture": onePixel})
+			raw, err := json.Marshal(map[string]any{"base": base, "yaya": b.bin, "args": b.args(), "workspace": ws, "modules": npmModule(t), "picture": onePixel})
 			if err != nil {
 				t.Fatal(err)
 			}
