@@ -32,8 +32,8 @@ func folders(data *os.Root, settings *config.Store, guard *workspace.Guard, boxe
 		}
 		defer func() { _ = w.Close() }()
 		var out []folder.Item
-		if _, err := w.Text("AGENTS.md"); err == nil {
-			out = append(out, folder.Item{Kind: folder.Instructions, Name: "AGENTS.md"})
+		if in, ok := w.Instructions(".", 0); ok {
+			out = append(out, folder.Item{Kind: folder.Instructions, Name: in.Path})
 		}
 		checks := tool_shell.Checks(w)
 		if raw, _, ok := settings.Get("plugin.tool_shell.verify"); ok {

@@ -315,7 +315,7 @@ func TestTurnOrder(t *testing.T) {
 		w.run("s2", "go on")
 		for _, ev := range w.web.all("llm.call.request") {
 			r := ev.Payload.(event.LLMRequest)
-			if ev.SessionID == "s2" && !strings.Contains(r.Messages[1].Content, "The user said: go on") {
+			if ev.SessionID == "s2" && !strings.Contains(r.Messages[2].Content, "The user said: go on") {
 				t.Errorf("nothing was recalled: %+v", r.Messages)
 			}
 		}

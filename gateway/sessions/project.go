@@ -287,6 +287,9 @@ func note(n session.Note) (string, any, bool) {
 	case event.TurnStarted:
 		return TurnStarted, turnData{p.Model}, true
 	case event.LLMResponse:
+		if p.StopReason == event.StopInterrupted {
+			return OutputCompleted, outputData{Text: p.Text, ToolCalls: calls(nil)}, true
+		}
 		if p.RequestID == "" { // calls that the strategy makes
 			return "", nil, false
 		}

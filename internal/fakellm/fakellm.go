@@ -4,8 +4,10 @@
 package fakellm
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -39,6 +41,35 @@ type Request struct {
 	Path          string
 	Body          map[string]any
 	Header        http.Header
+	raw           []byte
+}
+
+// prompt returns what the model reads, in the order in which services keep it: tools, then
+// messages, as the client wrote them.
+func (r Request) prompt() []byte {
+	var b struct {
+		Tools    json.RawMessage `json:"tools"`
+		Messages json.RawMessage `json:"messages"`
+	}
+	if json.Unmarshal(r.raw, &b) != nil {
+		return nil
+	}
+	return append(b.Tools, bytes.TrimSuffix(b.Messages, []byte("]"))...)
+}
+
+// Prefix returns how many bytes of the prompts, after the first, are the beginning that they
+// share with the prompt before them, and how many there are: what a service would find in its
+// cache.
+func Prefix(requests []Request) (shared, all int) {
+	for i := 1; i < len(requests); i++ {
+		was, is := requests[i-1].prompt(), requests[i].prompt()
+		n := 0
+		for n < len(was) && n < len(is) && was[n] == is[n] {
+			n++
+		}
+		shared, all = shared+n, all+len(is)
+	}
+	return shared, all
 }
 
 // Server answers with its steps one after the other, and then repeats the last.
@@ -67,14 +98,18 @@ func (s *Server) Requests() []Request {
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	var body map[string]any
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 8<<20)).Decode(&body); err != nil {
+	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 8<<20)) //nolint:forbidigo // bounded
+	if err == nil {
+		err = json.Unmarshal(raw, &body)
+	}
+	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
 	s.mu.Lock()
 	st := s.steps[min(s.next, len(s.steps)-1)]
 	s.next++
-	s.got = append(s.got, Request{r.Header.Get("Authorization"), r.URL.Path, body, r.Header.Clone()})
+	s.got = append(s.got, Request{r.Header.Get("Authorization"), r.URL.Path, body, r.Header.Clone(), raw})
 	s.mu.Unlock()
 	if st.Status != 0 {
 		if st.RetryAfter != "" {

@@ -62,6 +62,9 @@ const (
 	StopToolCalls StopReason = "tool_calls"
 	StopLength    StopReason = "length"
 	StopRefusal   StopReason = "refusal"
+	// StopInterrupted is of what a model had written when its turn was cancelled. It is not the
+	// answer to a request.
+	StopInterrupted StopReason = "interrupted"
 )
 
 // LLMErrorKind classifies a failed model call.

@@ -54,6 +54,9 @@ type Message struct {
 	ToolCallID string     `json:"tool_call_id,omitempty"`
 	// Reasoning belongs to an assistant's message with calls.
 	Reasoning []Reasoning `json:"reasoning,omitempty"`
+	// Note is the name of a [TurnNote]. Its role is "note" in histories, and "user" in requests
+	// to providers, which know no other role for what is said in between.
+	Note string `json:"note,omitempty"`
 	// Attachments belong to a user's message; Images are those that a model can see,
 	// with their content, in requests to providers.
 	Attachments []Attachment `json:"attachments,omitempty"`
@@ -189,6 +192,7 @@ type LoopState struct {
 	Recalled  bool       `json:"recalled"`          // memory was asked in this turn
 	Answered  bool       `json:"answered"`          // the model has answered without calling tools, and nothing was said since
 	Answer    string     `json:"answer,omitempty"`  // what it said last
+	Window    int        `json:"window,omitempty"`  // of the model, in tokens; a guess if nobody has named it
 }
 
 // DecideRequest is the payload of strategy.decide.request.
@@ -222,6 +226,9 @@ type DecideResponse struct {
 	// ToolCalls are the strategy's own calls, with [NextTool], once the model has
 	// answered.
 	ToolCalls []ToolCall `json:"tool_calls,omitempty"`
+	// Notes are told to the model before an llm step, each unless the history has it already, as
+	// the last one of its name.
+	Notes []TurnNote `json:"notes,omitempty"`
 	Request
 }
 
@@ -403,6 +410,13 @@ type TurnFailed struct {
 type TurnCancelled struct {
 	TurnID string `json:"turn_id"`
 	Reason string `json:"reason"`
+}
+
+// TurnNote is the payload of turn.note: what yaya tells the model, at this place of the history
+// and in no later request changed. Of two notes with one name, the later one counts.
+type TurnNote struct {
+	Name string `json:"name"`
+	Text string `json:"text"`
 }
 
 // VerifyStarted is the payload of verify.started.

@@ -62,8 +62,8 @@ type Config struct {
 	// threshold counts in addition to 80 % of the window. Default: on, by the window.
 	Compaction func() (session.CompactOptions, bool)
 	// Admit is called before the model gets messages of the user: that with which a turn
-	// begins, and those that join it. It returns what the system prompt says in addition, for
-	// this turn, and an error ends the turn. Default: everything is admitted.
+	// begins, and those that join it. It returns what the model is told in addition, in a note
+	// after them, and an error ends the turn. Default: everything is admitted.
 	Admit func(ctx context.Context, session, prompt string) (notes string, err error)
 	// Notes returns what a system prompt says beside the strategy's own: "" for nothing. It
 	// must not take more than a small share of the window, in tokens. tools are those that
@@ -155,6 +155,8 @@ type thread struct {
 	newest   *event.Event  // an adapter's message, which begins the next turn when this one ends
 	strategy string
 	provider string
+	noted    string   // what note is of, see turn.notes
+	note     string   // the skills that the system prompt lists
 	agents   []string // sub-agents of this session, whose threads go with it
 }
 

@@ -96,8 +96,7 @@ func (t *turn) request(d event.DecideResponse) (req event.LLMRequest, seen int, 
 	if err != nil {
 		return req, 0, err
 	}
-	history = t.attached(history)
-	if err := t.admit(history); err != nil {
+	if err := t.admit(t.attached(history)); err != nil {
 		return req, 0, err
 	}
 	if d.Provider == "" { // the strategy leaves the choice to the user
@@ -111,8 +110,18 @@ func (t *turn) request(d event.DecideResponse) (req event.LLMRequest, seen int, 
 			return req, 0, &stepError{"storage", err}
 		}
 	}
+	notes, err := t.notes(d)
+	if err == nil {
+		err = t.tellAll(d.Notes)
+	}
+	if err == nil {
+		history, err = t.history() // with what was just told
+	}
+	if err != nil {
+		return req, 0, err
+	}
 	var msgs []event.Message
-	for _, system := range []string{own, d.System, t.notes(d), t.remembered()} {
+	for _, system := range []string{own, d.System, notes} {
 		if system != "" {
 			msgs = append(msgs, event.Message{Role: "system", Content: system})
 		}
@@ -121,7 +130,7 @@ func (t *turn) request(d event.DecideResponse) (req event.LLMRequest, seen int, 
 	if chosen := t.l.providerOf(t.thread.id); chosen != "" && chosen != d.Provider {
 		d.Provider, d.Model = chosen, "" // the one that the provider has
 	}
-	return event.LLMRequest{Provider: d.Provider, Model: d.Model, Messages: append(msgs, t.goOn(history, seen)...), Tools: t.offered(d.Tools), Params: objectParams(d.Params)}, seen, nil
+	return event.LLMRequest{Provider: d.Provider, Model: d.Model, Messages: append(msgs, t.goOn(spoken(t.attached(history)), seen)...), Tools: t.offered(d.Tools), Params: objectParams(d.Params)}, seen, nil
 }
 
 // admit asks about the messages that the model is about to get for the first time: all that it
@@ -150,19 +159,7 @@ func (t *turn) admit(history []event.Message) error {
 		return &stepError{event.Denied, err}
 	}
 	t.let = said
-	t.admitted = strings.TrimSpace(t.admitted + "\n" + notes)
-	return nil
-}
-
-// notes returns the notes for a turn. They stay as they are during the turn, unless the window
-// or the tools change: services keep the beginning of a request.
-func (t *turn) notes(d event.DecideResponse) string {
-	window := t.measure(event.LLMRequest{Provider: d.Provider, Model: d.Model}).window
-	key := fmt.Sprintf("%d %q", window, d.Tools)
-	if t.noted != key {
-		t.noted, t.note = key, t.l.cfg.Notes(t.thread.id, window, d.Tools)
-	}
-	return strings.TrimSpace(t.note + "\n" + t.admitted)
+	return t.tell(noteHooks, strings.TrimSpace(notes))
 }
 
 // call sends a request and returns how it ended.
@@ -245,12 +242,15 @@ func (t *turn) ask(ctx context.Context, req event.LLMRequest) (event.Event, erro
 		return event.Event{}, err
 	}
 	t.asked, t.heard = p.Event.ID, heard
+	t.written.Reset()
 	t.mu.Unlock()
 	ev, err := p.Wait(ctx)
 	if err != nil {
 		t.mu.Lock()
 		t.asked = ""
+		written := t.written.String()
 		t.mu.Unlock()
+		t.keep(written)
 		return event.Event{}, err
 	}
 	select {
@@ -259,6 +259,22 @@ func (t *turn) ask(ctx context.Context, req event.LLMRequest) (event.Event, erro
 	case <-time.After(settleTime): // the relay fell behind: the answer counts
 	}
 	return ev, nil
+}
+
+// maxWritten bounds the text that is kept of an answer that was interrupted.
+const maxWritten = 256 << 10
+
+// keep records what the model had written when the turn was cancelled: whoever has read it may
+// refer to it, and so may the model.
+func (t *turn) keep(written string) {
+	if strings.TrimSpace(written) == "" || t.ctx.Err() == nil {
+		return
+	}
+	ev, err := bus.Publish(t.l.kernel.ForTurn(t.id), event.LLMCallResponse, t.thread.id, event.LLMResponse{Text: written, StopReason: event.StopInterrupted})
+	t.l.report(err)
+	if err == nil {
+		t.observe(ev)
+	}
 }
 
 // relay passes the model's text on to adapters as it arrives.
@@ -304,6 +320,9 @@ func (l *Loop) onModel(_ context.Context, ev event.Event) error {
 	d, isDelta := ev.Payload.(event.LLMDelta)
 	if mine && !isDelta {
 		t.asked = ""
+	}
+	if mine && t.written.Len()+len(d.Content) <= maxWritten {
+		t.written.WriteString(d.Content)
 	}
 	t.mu.Unlock()
 	if !mine {

@@ -92,6 +92,9 @@ func parts(msgs []event.Message, room int) []string {
 		var out []string
 		var b strings.Builder
 		for _, m := range msgs {
+			if m.Role == session.NoteRole { // what still holds is told again
+				continue
+			}
 			text := transcript(m, limit)
 			if b.Len() > 0 && b.Len()+len(text) > room {
 				out = append(out, b.String())

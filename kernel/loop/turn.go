@@ -40,34 +40,34 @@ type turn struct {
 	// followed is closed when the turn that follows from the queue, if any, has started.
 	followed chan struct{}
 
-	mu     sync.Mutex
-	asked  string             // the id of the model request in flight
-	heard  chan struct{}      // closed when the relay has seen its end
-	counts map[[32]byte]int   // how often each call was made, see guard
-	steers int                // messages that have joined the turn
-	newest event.Event        // the last of those
-	ending bool               // no further message can join
-	own    session.Projection // the history without a store
+	mu      sync.Mutex
+	asked   string             // the id of the model request in flight
+	heard   chan struct{}      // closed when the relay has seen its end
+	written strings.Builder    // what the model has said of its answer so far
+	counts  map[[32]byte]int   // how often each call was made, see guard
+	steers  int                // messages that have joined the turn
+	newest  event.Event        // the last of those
+	ending  bool               // no further message can join
+	own     session.Projection // the history without a store
 
 	// The turn's goroutine's own.
 	out      Outcome
 	begun    bool // its start is on the disk: without, it is still owed
 	recalled bool
-	answered bool   // the model has answered without calling tools …
-	cut      string // what the model has said of an answer that is not whole
-	cuts     int    // how often it was cut off
-	clipped  bool   // its calls were cut off
-	seen     int    // … and had seen so many of the steers
-	checks   int    // how often the strategy has made calls of its own
-	safe     int64  // the entry up to which joined messages are known to be on the disk
-	systems  int    // how many messages of the last request come before the history
-	narrow   int    // the window that a refusal has shown, in tokens; 0: none
-	stuck    int    // the length below which no summary is tried again, since one failed
-	memories []event.MemoryEntry
-	noted    string // what the notes are of
-	note     string
-	admitted string   // what admission has added for the model
-	let      []string // the messages that were admitted
+	answered bool              // the model has answered without calling tools …
+	cut      string            // what the model has said of an answer that is not whole
+	cuts     int               // how often it was cut off
+	clipped  bool              // its calls were cut off
+	seen     int               // … and had seen so many of the steers
+	checks   int               // how often the strategy has made calls of its own
+	safe     int64             // the entry up to which joined messages are known to be on the disk
+	systems  int               // how many messages of the last request come before the history
+	narrow   int               // the window that a refusal has shown, in tokens; 0: none
+	stuck    int               // the length below which no summary is tried again, since one failed
+	noted    string            // what note is of, see notes
+	note     string            // the skills as they are now
+	told     map[string]string // the notes of this turn, by name
+	let      []string          // the messages that were admitted
 	pending  []event.ToolCall
 }
 
@@ -281,7 +281,7 @@ func (t *turn) decide() (event.DecideResponse, error) {
 	defer cancel()
 	ev, err := bus.Request(ctx, t.l.kernel.Unrecorded(), event.StrategyDecideRequest, t.thread.id, event.DecideRequest{State: event.LoopState{
 		TurnID: t.id, Step: t.out.Steps, Messages: msgs, ToolNames: names, Pending: t.pending, Recalled: t.recalled,
-		Answered: t.said(), Answer: t.out.Text,
+		Answered: t.said(), Answer: t.out.Text, Window: t.window(),
 	}}, event.StrategyDecideResponse.Kind())
 	if err != nil {
 		return event.DecideResponse{}, &stepError{"strategy", err}
@@ -311,19 +311,19 @@ func (t *turn) recall(d event.DecideResponse) error {
 		return nil
 	}
 	if r, ok := ev.Payload.(event.MemoryResult); ok {
-		t.memories = r.Hits
+		return t.tell(noteMemories, remembered(r.Hits))
 	}
 	return nil
 }
 
 // remembered returns memory's hits for the model: as data, not as instructions.
-func (t *turn) remembered() string {
-	if len(t.memories) == 0 {
+func remembered(hits []event.MemoryEntry) string {
+	if len(hits) == 0 {
 		return ""
 	}
 	var b strings.Builder
 	b.WriteString("Notes from earlier conversations, which may or may not matter here:")
-	for _, m := range t.memories {
+	for _, m := range hits {
 		b.WriteString("\n- ")
 		b.WriteString(strings.Join(strings.Fields(m.Text), " "))
 	}

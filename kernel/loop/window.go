@@ -102,6 +102,18 @@ func (t *turn) measure(req event.LLMRequest) load {
 	return w
 }
 
+// window returns the window of the session's model, for strategies that cut what they tell.
+func (t *turn) window() int {
+	id, model, err := t.l.cfg.Provider()
+	if err != nil {
+		return DefaultWindow
+	}
+	if chosen := t.l.providerOf(t.thread.id); chosen != "" && chosen != id {
+		id, model = chosen, ""
+	}
+	return t.measure(event.LLMRequest{Provider: id, Model: model}).window
+}
+
 // estimate counts the tokens of a request, and those of its first messages, which are not
 // history, and of its tools: four bytes are a token.
 func estimate(req event.LLMRequest, first int) (fixed, all int) {
@@ -206,7 +218,7 @@ func (t *turn) sumUpHistory(req event.LLMRequest, w load, goal int) bool {
 func (t *turn) again(req event.LLMRequest) load {
 	history, err := t.history()
 	if err == nil { // else the next request reports it
-		req.Messages = append(req.Messages[:t.systems:t.systems], t.attached(history)...)
+		req.Messages = append(req.Messages[:t.systems:t.systems], spoken(t.attached(history))...)
 	}
 	return t.measure(req)
 }

@@ -15,6 +15,12 @@ const Interrupted = `{"error":"` + interrupted + `"}`
 
 const interrupted = "interrupted: the call has no result; it may or may not have had an effect"
 
+// NoteRole is the role of notes in a history, see [event.TurnNote].
+const NoteRole = "note"
+
+// StoppedHere follows a text in the model's view that it could not finish.
+const StoppedHere = "\n[this answer was interrupted here]"
+
 // Projection derives a model's history from entries. The zero
 // value is an empty history. It is not safe for concurrent use; the slices that
 // Messages returns are never changed.
@@ -101,6 +107,11 @@ func (p *Projection) Apply(e Entry) {
 			p.denied = json.Unmarshal(n.Data, &f) == nil && f.Kind == event.Denied
 		case event.TurnWasStarted.Name():
 			p.partial = false // the next answer is a whole one, and not the rest of that
+		case event.TurnNoted.Name():
+			var t event.TurnNote
+			if json.Unmarshal(n.Data, &t) == nil {
+				p.push(e.ID, event.Message{Role: NoteRole, Note: t.Name, Content: t.Text})
+			}
 		case event.LLMCallResponse.Name():
 			var r event.LLMResponse
 			if json.Unmarshal(n.Data, &r) != nil {
@@ -115,6 +126,9 @@ func (p *Projection) Apply(e Entry) {
 				p.asked(e.ID, r)
 			} else {
 				p.answer, p.partial = r.Text, r.StopReason == event.StopLength
+				if r.StopReason == event.StopInterrupted {
+					p.answer += StoppedHere
+				}
 			}
 		case event.ToolCallError.Name():
 			var t event.ToolError

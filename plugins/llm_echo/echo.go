@@ -149,7 +149,7 @@ func (p *Plugin) step(in *instance, session string, history []event.Message) (*S
 	}
 	users, last := 0, ""
 	for _, m := range history {
-		if m.Role == "user" {
+		if m.Role == "user" && m.Note == "" {
 			users++
 			last = m.Content
 		}
@@ -229,7 +229,7 @@ var toolLine = lazyregexp.New(`(?m)^/tool\s+([A-Za-z0-9_-]+)\s*(.*)$`)
 func echo(history []event.Message) *Step {
 	last := -1
 	for i, m := range history {
-		if m.Role == "user" {
+		if m.Role == "user" && m.Note == "" {
 			last = i
 		}
 	}

@@ -50,6 +50,7 @@ const (
 	KindTurnCancelled              = "turn.cancelled"
 	KindTurnCompleted              = "turn.completed"
 	KindTurnFailed                 = "turn.failed"
+	KindTurnNote                   = "turn.note"
 	KindTurnStarted                = "turn.started"
 	KindUserInterrupt              = "user.interrupt"
 	KindUserMessageReceived        = "user.message.received"
@@ -164,6 +165,7 @@ type LLMCallRequestMessagePayload struct {
 	Attachments []LLMCallRequestMessageAttachmentPayload `json:"attachments,omitempty"`
 	Content     string                                   `json:"content"`
 	Images      []LLMCallRequestMessageImagePayload      `json:"images,omitempty"`
+	Note        string                                   `json:"note,omitempty"`
 	Reasoning   []LLMCallRequestMessageReasoningPayload  `json:"reasoning,omitempty"`
 	Role        string                                   `json:"role"`
 	ToolCallID  string                                   `json:"tool_call_id,omitempty"`
@@ -356,6 +358,7 @@ type StrategyDecideRequestStatePayload struct {
 	Step      int64                                 `json:"step"`
 	ToolNames []string                              `json:"tool_names"`
 	TurnID    string                                `json:"turn_id"`
+	Window    int64                                 `json:"window,omitempty"`
 }
 
 // StrategyDecideRequestPayload is the payload of strategy.decide.request.
@@ -363,11 +366,18 @@ type StrategyDecideRequestPayload struct {
 	State StrategyDecideRequestStatePayload `json:"state"`
 }
 
+// StrategyDecideResponseNotePayload is a part of payloads.
+type StrategyDecideResponseNotePayload struct {
+	Name string `json:"name"`
+	Text string `json:"text"`
+}
+
 // StrategyDecideResponsePayload is the payload of strategy.decide.response.
 type StrategyDecideResponsePayload struct {
 	K         int64                                 `json:"k,omitempty"`
 	Model     string                                `json:"model,omitempty"`
 	Next      string                                `json:"next"` // llm, tool, memory, done
+	Notes     []StrategyDecideResponseNotePayload   `json:"notes,omitempty"`
 	Params    json.RawMessage                       `json:"params,omitempty"`
 	Provider  string                                `json:"provider,omitempty"`
 	Query     string                                `json:"query,omitempty"`
@@ -439,6 +449,12 @@ type TurnFailedPayload struct {
 	Error  string `json:"error"`
 	Kind   string `json:"kind"`
 	TurnID string `json:"turn_id"`
+}
+
+// TurnNotePayload is the payload of turn.note.
+type TurnNotePayload struct {
+	Name string `json:"name"`
+	Text string `json:"text"`
 }
 
 // TurnStartedPayload is the payload of turn.started.

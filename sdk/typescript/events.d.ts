@@ -107,6 +107,7 @@ export interface LLMCallRequestMessage {
   attachments?: LLMCallRequestMessageAttachment[] | null;
   content: string;
   images?: LLMCallRequestMessageImage[] | null;
+  note?: string;
   reasoning?: LLMCallRequestMessageReasoning[] | null;
   role: string;
   tool_call_id?: string;
@@ -299,6 +300,7 @@ export interface StrategyDecideRequestState {
   step: number;
   tool_names: string[] | null;
   turn_id: string;
+  window?: number;
 }
 
 /** The payload of strategy.decide.request. */
@@ -306,11 +308,18 @@ export interface StrategyDecideRequest {
   state: StrategyDecideRequestState;
 }
 
+/** A part of payloads. */
+export interface StrategyDecideResponseNote {
+  name: string;
+  text: string;
+}
+
 /** The payload of strategy.decide.response. */
 export interface StrategyDecideResponse {
   k?: number;
   model?: string;
   next: "llm" | "tool" | "memory" | "done";
+  notes?: StrategyDecideResponseNote[] | null;
   params?: any;
   provider?: string;
   query?: string;
@@ -382,6 +391,12 @@ export interface TurnFailed {
   error: string;
   kind: string;
   turn_id: string;
+}
+
+/** The payload of turn.note. */
+export interface TurnNote {
+  name: string;
+  text: string;
 }
 
 /** The payload of turn.started. */
@@ -461,6 +476,7 @@ export interface Payloads {
   "turn.cancelled": TurnCancelled;
   "turn.completed": TurnCompleted;
   "turn.failed": TurnFailed;
+  "turn.note": TurnNote;
   "turn.started": TurnStarted;
   "user.interrupt": UserInterrupt;
   "user.message.received": UserMessageReceived;

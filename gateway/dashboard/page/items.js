@@ -132,7 +132,8 @@ export class Items {
       case 'llm.call.response':
         if (d.usage) this.usage = d.usage;
         if (d.text) {
-          this.add({ key, kind: 'assistant', text: d.text, ts });
+          const stopped = d.stop_reason === 'interrupted';
+          this.add({ key, kind: 'assistant', text: d.text, ts, stopped });
           this.answer = d.text;
         }
         break;

@@ -159,6 +159,7 @@ class LLMCallRequestMessage(LLMCallRequestMessageRequired, total=False):
 
     attachments: Optional[List[LLMCallRequestMessageAttachment]]
     images: Optional[List[LLMCallRequestMessageImage]]
+    note: str
     reasoning: Optional[List[LLMCallRequestMessageReasoning]]
     tool_call_id: str
     tool_calls: Optional[List[AssistantMessageDoneToolCall]]
@@ -407,12 +408,20 @@ class StrategyDecideRequestState(StrategyDecideRequestStateRequired, total=False
 
     answer: str
     pending: Optional[List[AssistantMessageDoneToolCall]]
+    window: int
 
 
 class StrategyDecideRequest(TypedDict):
     """The payload of strategy.decide.request."""
 
     state: StrategyDecideRequestState
+
+
+class StrategyDecideResponseNote(TypedDict):
+    """A part of payloads."""
+
+    name: str
+    text: str
 
 
 class StrategyDecideResponseRequired(TypedDict):
@@ -426,6 +435,7 @@ class StrategyDecideResponse(StrategyDecideResponseRequired, total=False):
 
     k: int
     model: str
+    notes: Optional[List[StrategyDecideResponseNote]]
     params: Any
     provider: str
     query: str
@@ -527,6 +537,13 @@ class TurnFailed(TypedDict):
     turn_id: str
 
 
+class TurnNote(TypedDict):
+    """The payload of turn.note."""
+
+    name: str
+    text: str
+
+
 class TurnStartedRequired(TypedDict):
     """Has the members of TurnStarted that are always there."""
 
@@ -622,6 +639,7 @@ PAYLOADS: Dict[str, Any] = {
     "turn.cancelled": TurnCancelled,
     "turn.completed": TurnCompleted,
     "turn.failed": TurnFailed,
+    "turn.note": TurnNote,
     "turn.started": TurnStarted,
     "user.interrupt": UserInterrupt,
     "user.message.received": UserMessageReceived,

@@ -30,7 +30,7 @@ for (const id of ['a', 'b']) calls.take({ type: 'tool.call.request', data: { id,
 calls.take({ type: 'approval.response', data: { response: 'approve' } });
 calls.take({ type: 'tool.call.result', data: { id: 'a', ok: true } });
 calls.take({ type: 'approval.response', data: { response: 'reject', feedback: 'no' } });
-calls.take({ type: 'kept', data: { text: 'half' } });
+calls.take({ type: 'llm.call.response', data: { text: 'half', stop_reason: 'interrupted' } });
 calls.take({ type: 'turn.cancelled', data: {} });
 const is = (/** @type {string} */ what, /** @type {unknown} */ got, /** @type {unknown} */ want) => {
   if (JSON.stringify(got) !== JSON.stringify(want)) wrong.push(`${what}: ${JSON.stringify(got)}, want ${JSON.stringify(want)}`);

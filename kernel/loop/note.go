@@ -1,0 +1,115 @@
+package loop
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/yaya-ai/yaya/kernel/bus"
+	"github.com/yaya-ai/yaya/kernel/event"
+	"github.com/yaya-ai/yaya/kernel/session"
+)
+
+// The names of the loop's own notes.
+const (
+	noteMemories = "memories"
+	noteHooks    = "hooks"
+	noteSkills   = "skills"
+)
+
+// Notes tell the model what changes during a session. They are part of the history. The system
+// prompt stays as it is: services keep what they have computed of a request for the next one, as
+// far as both begin with the same bytes.
+
+// tell adds a note to the history, unless the last one of that name says the same.
+func (t *turn) tell(name, text string) error {
+	if text == "" {
+		return nil
+	}
+	history, err := t.history()
+	if err != nil {
+		return err
+	}
+	text = t.l.cfg.Secrets.ConcealString(text) // as it will be on the tape
+	if last, ok := lastNote(history, name); ok && (last == text || t.told[name] == text) {
+		return nil
+	}
+	ev, err := bus.Publish(t.l.kernel.ForTurn(t.id), event.TurnNoted, t.thread.id, event.TurnNote{Name: name, Text: text})
+	if err != nil {
+		return &stepError{"storage", err}
+	}
+	t.observe(ev)
+	if t.told == nil {
+		t.told = map[string]string{}
+	}
+	t.told[name] = text
+	return nil
+}
+
+// lastNote returns the text of the last note of that name.
+func lastNote(history []event.Message, name string) (text string, ok bool) {
+	for i := len(history) - 1; i >= 0; i-- {
+		if m := history[i]; m.Role == session.NoteRole && m.Note == name {
+			return m.Content, true
+		}
+	}
+	return "", false
+}
+
+// tellAll adds the notes of a strategy.
+func (t *turn) tellAll(notes []event.TurnNote) error {
+	for _, n := range notes {
+		if err := t.tell(n.Name, n.Text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// spoken returns a history as providers take it: with notes as messages of the user that say
+// whose they are.
+func spoken(history []event.Message) []event.Message {
+	out := make([]event.Message, len(history))
+	copy(out, history)
+	for i, m := range out {
+		if m.Role == session.NoteRole {
+			out[i].Role, out[i].Content = "user", fmt.Sprintf("[note of yaya: %s]\n%s", m.Note, m.Content)
+		}
+	}
+	return out
+}
+
+// notes returns the skills of a session for its system prompt. They stay as they were told
+// first, unless the window or the tools change; what has changed since is told in a note.
+func (t *turn) notes(d event.DecideResponse) (string, error) {
+	window := t.measure(event.LLMRequest{Provider: d.Provider, Model: d.Model}).window
+	key := fmt.Sprintf("%d %q", window, d.Tools)
+	if t.noted != key {
+		t.noted, t.note = key, strings.TrimSpace(t.l.cfg.Notes(t.thread.id, window, d.Tools))
+	}
+	t.l.mu.Lock()
+	thread := t.thread
+	if thread.noted != key {
+		thread.noted, thread.note = key, t.note
+	}
+	first := thread.note
+	t.l.mu.Unlock()
+	history, err := t.history()
+	if err != nil {
+		return "", err
+	}
+	told, again := lastNote(history, noteSkills)
+	switch now := "Instead of the skills that were listed at the beginning:\n" + t.note; {
+	case again && t.note == first && told != same:
+		return first, t.tell(noteSkills, same)
+	case t.note != first && t.note == "":
+		return first, t.tell(noteSkills, none)
+	case t.note != first:
+		return first, t.tell(noteSkills, now)
+	}
+	return first, nil
+}
+
+const (
+	same = "The skills are those that were listed at the beginning again."
+	none = "There are no longer any skills."
+)

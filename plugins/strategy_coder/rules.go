@@ -1,0 +1,136 @@
+package strategy_coder //nolint:staticcheck // plugins are named after what the configuration calls them
+
+import (
+	"cmp"
+	"encoding/json"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/yaya-ai/yaya/internal/patch"
+	"github.com/yaya-ai/yaya/internal/workspace"
+	"github.com/yaya-ai/yaya/kernel/event"
+)
+
+// Bounds of instructions: bytes of one folder's, folders whose instructions are told, and calls
+// whose paths are remembered.
+const (
+	maxRules   = 32 << 10
+	maxFolders = 64
+	maxCalls   = 8192
+)
+
+// rules returns the instructions of a session's folder and of the folders in it that its calls
+// have touched, from the top down: where two contradict each other, the nearer one comes later.
+// A folder that nobody trusts instructs nobody.
+func (p *Plugin) rules(session string, history []event.Message, room int) []event.TurnNote {
+	if !p.cfg.Trusted(session) {
+		return nil
+	}
+	dir, err := p.cfg.Folder(session)
+	if err != nil {
+		return nil
+	}
+	w, err := p.cfg.Guard.Open(dir)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = w.Close() }()
+	var out []event.TurnNote
+	for _, at := range p.folders(w, history) {
+		in, ok := w.Instructions(at, min(maxRules, room/2))
+		if !ok {
+			continue
+		}
+		text := "The project's instructions:\n"
+		if at != "." {
+			text = "The project's instructions for what is below " + at + "/. Where they contradict those of the folders above, these count:\n"
+		}
+		if text += in.Text; in.More {
+			text += "\n… (there is more of them)"
+		}
+		out = append(out, event.TurnNote{Name: in.Path, Text: text})
+	}
+	return out
+}
+
+// folders returns the folders that calls of a history touch, with those above them, in the order
+// in which they were first touched, the workspace itself first.
+func (p *Plugin) folders(w *workspace.Workspace, history []event.Message) []string {
+	out := []string{"."}
+	for _, m := range history {
+		for _, c := range m.ToolCalls {
+			for _, file := range p.touched(c) {
+				at, err := w.Clean(file)
+				if err != nil {
+					continue
+				}
+				if info, err := w.Root().Stat(at); err != nil || !info.IsDir() {
+					at = path.Dir(at)
+				}
+				var way []string
+				for ; at != "."; at = path.Dir(at) {
+					way = append(way, at)
+				}
+				for _, dir := range slices.Backward(way) {
+					if !slices.Contains(out, dir) && len(out) < maxFolders {
+						out = append(out, dir)
+					}
+				}
+			}
+		}
+	}
+	return out
+}
+
+// touched returns the paths that a call names. A patch is read once.
+func (p *Plugin) touched(c event.ToolCall) []string {
+	p.mu.Lock()
+	paths, known := p.calls[c.ID]
+	p.mu.Unlock()
+	if known {
+		return paths
+	}
+	paths = pathsOf(c)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.calls) >= maxCalls {
+		clear(p.calls)
+	}
+	p.calls[c.ID] = paths
+	return paths
+}
+
+func pathsOf(c event.ToolCall) (out []string) {
+	var a struct {
+		Path  string `json:"path"`
+		Dir   string `json:"dir"`
+		Patch string `json:"patch"`
+		Files []struct {
+			Path string `json:"path"`
+		} `json:"files"`
+	}
+	switch c.Name {
+	case "read_file", "multi_read", "edit", "search", "repo_tree", "repo_map", "apply_patch", "shell":
+	default:
+		return nil
+	}
+	if json.Unmarshal(c.Args, &a) != nil {
+		return nil
+	}
+	if at := cmp.Or(a.Path, a.Dir); at != "" {
+		out = append(out, at)
+	}
+	for _, f := range a.Files {
+		out = append(out, f.Path)
+	}
+	if files, err := patch.Parse(a.Patch); a.Patch != "" && err == nil {
+		for _, f := range files {
+			out = append(out, f.Path)
+			if f.To != "" {
+				out = append(out, f.To)
+			}
+		}
+	}
+	return slices.DeleteFunc(out, func(s string) bool { return strings.TrimSpace(s) == "" })
+}
