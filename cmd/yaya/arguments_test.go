@@ -25,7 +25,7 @@ func TestShownArguments(t *testing.T) {
 		{"not JSON", "{\x1b", "  {\\u001b\n", "{\x1b"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, whole := shownArguments([]byte(c.args))
+			got, whole := shownArguments("x", []byte(c.args))
 			if got != c.want || !whole {
 				t.Errorf("shownArguments(%s) = %q, %v, want %q", c.args, got, whole, c.want)
 			}
@@ -34,8 +34,12 @@ func TestShownArguments(t *testing.T) {
 			}
 		})
 	}
+	// USE-4: the texts of an edit are what goes and what comes.
+	if got, _ := shownArguments("edit", []byte(`{"path":"a.go","old_text":"x","new_text":"y\nz"}`)); got != "  path: a.go\n  old_text:\n  | -x\n  new_text:\n  | +y\n  | +z\n" {
+		t.Errorf("an edit is shown as %q", got)
+	}
 	for _, args := range []string{`{"s":"` + strings.Repeat("x", maxShown) + `"}`, `{"s":"` + strings.Repeat(`x\n`, maxShown) + `"}`, `[` + strings.Repeat(`1,`, maxShown) + `1]`} {
-		if got, whole := shownArguments([]byte(args)); whole {
+		if got, whole := shownArguments("x", []byte(args)); whole {
 			t.Errorf("%d bytes are shown as %d", len(args), len(got))
 		}
 	}

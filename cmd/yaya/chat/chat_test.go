@@ -60,6 +60,14 @@ func TestTranscript(t *testing.T) {
 	if fmt.Sprintf("%q", heads) != fmt.Sprintf("%q", want) || tr.running || !tr.failed || tr.turn != "t1" || len(tr.queue) != 1 || len(tr.asks) != 0 {
 		t.Errorf("got %q %+v; want %q, the failed turn t1 no longer running, one queued prompt and no ask", heads, tr, want)
 	}
+	// USE-6: text written before Esc stays, and the turn has not failed.
+	tr.take(ev("turn_started", "t3", `{}`))
+	tr.take(ev("model_output_delta", "t3", `{"text":"half","offset":0}`))
+	tr.take(ev("model_output_completed", "t3", `{"text":"half","tool_calls":[]}`))
+	tr.take(ev("session_canceled", "t3", `{"reason":"interrupted"}`))
+	if b := tr.blocks[len(tr.blocks)-2]; b.kind != fromModel || b.text != "half" || tr.failed || !tr.stopped || tr.running {
+		t.Errorf("after Esc: %+v, failed %v, stopped %v; want the text, and a turn that was stopped", b, tr.failed, tr.stopped)
+	}
 	tr.take(ev("resync", "", `{"reason":"epoch","current":{"turn_id":"t2","pending_approvals":[{"approval_id":"a2","tool_name":"y"}],"queue":[]}}`))
 	if len(tr.blocks) != 1 || !tr.running || len(tr.asks) != 1 || tr.asks[0].ID != "a2" {
 		t.Errorf("after a resync: %+v", tr)
@@ -239,18 +247,22 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// R18: a question shows a command as sh takes it, and every other escape as it is.
-func TestAsTyped(t *testing.T) {
-	for in, want := range map[string]string{
-		`a \u0026\u0026 b \u003cx\u003e`: `a && b <x>`,
-		`\\u0026`:                        `\\u0026`,
-		`\\\u0026`:                       `\\&`,
-		`\u202e\n\"`:                     `\u202e\n\"`,
-		`\u002`:                          `\u002`,
-		`\`:                              `\`,
+// USE-4: a question shows a patch as lines with their colours, a command as sh takes it, and other
+// arguments by name.
+func TestQuestionIsReadable(t *testing.T) {
+	m := newModel(t.Context(), nil, "/w")
+	m.width, m.height = 60, 40
+	for _, c := range []struct{ tool, args, want string }{
+		{"shell", `{"command":"ls \u0026\u0026 git status","timeout_seconds":5}`, "  command: ls && git status\n  timeout_seconds: 5"},
+		{"apply_patch", `{"patch":"--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old \u001b[2J\n+new\n same\n"}`, "  patch:\n  │ " + paint(red, "--- a/x") + "\n  │ " + paint(green, "+++ b/x") + "\n  │ " + paint(dim, "@@ -1 +1 @@") + "\n  │ " + paint(red, `-old \u{1b}[2J`) + "\n  │ " + paint(green, "+new") + "\n  │  same"},
+		{"edit", `{"path":"a.go","old_text":"5","new_text":"6\n7"}`, "  path: a.go\n  old_text:\n  │ " + paint(red, "-5") + "\n  new_text:\n  │ " + paint(green, "+6") + "\n  │ " + paint(green, "+7")},
+		{"other", `{"patch":"+a\nb","n":"5"}`, "  patch:\n  │ +a\n  │ b\n  n: \"5\""},
+		{"other", `{"a":1,"a":2}`, `  {"a":1,"a":2}`},
 	} {
-		if got := asTyped(in); got != want {
-			t.Errorf("asTyped(%q) = %q, want %q", in, got, want)
+		m.t.asks = []Ask{{ID: "a", Tool: c.tool, Input: []byte(c.args)}}
+		q := m.question()
+		if got := strings.Join(q[2:len(q)-1], "\n"); got != c.want {
+			t.Errorf("the question of %s %s is\n%q, want\n%q", c.tool, c.args, got, c.want)
 		}
 	}
 }

@@ -55,6 +55,7 @@ type transcript struct {
 	running bool
 	turn    string // the last one that started
 	failed  bool   // so it has ended
+	stopped bool   // by its user
 	closed  bool
 	asks    []Ask
 	queue   []queued
@@ -150,7 +151,7 @@ func (t *transcript) take(ev Event) {
 			t.add(block{kind: k, text: textOf(d.Message.Parts)})
 		}
 	case "turn_started":
-		t.running, t.turn, t.failed, t.stream = true, ev.TurnID, false, ""
+		t.running, t.turn, t.failed, t.stopped, t.stream = true, ev.TurnID, false, false, ""
 	case "model_output_delta":
 		if d.Offset == 0 || d.Offset > len(t.stream) {
 			t.stream = ""
@@ -184,7 +185,8 @@ func (t *transcript) take(ev Event) {
 		t.end(true)
 		t.add(block{kind: trouble, text: "the turn failed: " + d.Error})
 	case "session_canceled":
-		t.end(true)
+		t.end(false)
+		t.stopped = true
 		t.add(block{kind: trouble, text: strings.TrimSuffix("the turn was cancelled: "+d.Reason, ": ")})
 	case "session_completed":
 		t.closed = true

@@ -1,8 +1,6 @@
 package chat
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -10,6 +8,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
+
+	"github.com/yaya-ai/yaya/internal/callargs"
 )
 
 // Styles; a terminal ignores the ones that it does not support.
@@ -140,16 +140,14 @@ func (m *model) question() []string {
 	shown, folder := FolderQuestion(a)
 	if folder {
 		what = "do you trust this folder?"
-	} else {
-		shown = string(a.Input)
-		var b bytes.Buffer
-		if json.Indent(&b, a.Input, "", "  ") == nil {
-			shown = asTyped(b.String())
-		}
 	}
 	out := []string{paint(yellow, strings.Repeat("═", m.width)), paint(bold+yellow, "yaya asks: ") + what}
-	for _, l := range lines(shown, m.width-2) {
-		out = append(out, "  "+l)
+	if folder {
+		for _, l := range lines(shown, m.width-2) {
+			out = append(out, "  "+l)
+		}
+	} else {
+		out = append(out, m.arguments(a)...)
 	}
 	wait := ""
 	if m.now().Sub(m.since) < arming {
@@ -165,26 +163,23 @@ func (m *model) question() []string {
 	return append(out, paint(wait+bold, "Alt+Y")+" yes  "+paint(wait+bold, "Alt+S")+" yes, for this session  "+paint(wait+bold, "Alt+N")+" no (your input is sent as the reason)"+more)
 }
 
-// asTyped removes the escapes that make JSON safe for HTML: a command is shown as sh receives
-// it.
-func asTyped(s string) string {
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] != '\\' || i+1 == len(s) {
-			b.WriteByte(s[i])
-			continue
+// arguments renders what a call would do: a patch as a patch, a command as sh receives it, other
+// arguments by name. A line of a text of several lines stands behind a bar.
+func (m *model) arguments(a Ask) (out []string) {
+	colours := map[byte]string{'+': green, '-': red, '@': dim}
+	for _, l := range callargs.Lines(a.Tool, a.Input) {
+		indent := "  "
+		if l.Inner {
+			indent = "  │ "
 		}
-		if i+6 <= len(s) {
-			if c, ok := map[string]string{`\u0026`: "&", `\u003c`: "<", `\u003e`: ">"}[s[i:i+6]]; ok {
-				b.WriteString(c)
-				i += 5
-				continue
+		for _, text := range lines(l.Head+l.Text, m.width-len([]rune(indent))) {
+			if colour := colours[l.Sign]; colour != "" {
+				text = paint(colour, text)
 			}
+			out = append(out, indent+text)
 		}
-		b.WriteString(s[i : i+2]) // another kind of escape, such as an escaped backslash
-		i++
 	}
-	return b.String()
+	return out
 }
 
 func (m *model) status() string {
@@ -198,6 +193,8 @@ func (m *model) status() string {
 		state = paint(yellow, "is working") + paint(dim, "  Enter queues, Ctrl+S steers, Esc stops")
 	case m.t.closed:
 		state = paint(dim, "closed")
+	case m.t.stopped:
+		state = paint(dim, "stopped  /retry runs it again")
 	case m.t.failed:
 		state = paint(red, "the last turn failed") + paint(dim, "  /retry runs it again")
 	}
