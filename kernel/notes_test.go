@@ -28,7 +28,7 @@ func (w *world) requests() (out [][]string) {
 // MIS-4: a note of a strategy is told once, at the place where it was told first, and again
 // when a summary has taken it away. The request before is the beginning of the next one.
 func TestNotes(t *testing.T) {
-	fact := "one"
+	fact, plan := "one", ""
 	own := &strategy{func(s event.LoopState) (event.DecideResponse, error) {
 		switch {
 		case s.Window == 0:
@@ -38,7 +38,7 @@ func TestNotes(t *testing.T) {
 		case s.Answered:
 			return event.DecideResponse{Next: event.NextDone}, nil
 		}
-		return event.DecideResponse{Next: event.NextLLM, System: "be brief", Notes: []event.TurnNote{{Name: "a", Text: fact}, {Name: "b", Text: "same"}, {Name: "none"}}}, nil
+		return event.DecideResponse{Next: event.NextLLM, System: "be brief", Notes: []event.TurnNote{{Name: "a", Text: fact}, {Name: "b", Text: "same"}, {Name: "none"}, {Name: event.NotePlan, Text: plan}}}, nil
 	}}
 	skills := "skill 1"
 	inBubble(t, setup{
@@ -67,6 +67,12 @@ func TestNotes(t *testing.T) {
 				t.Errorf("request %d is not the beginning of the next one:\n%q\n%q", i, r, next)
 			}
 		}
+		plan = "old plan"
+		w.run("s1", "plan")
+		plan = "new plan"
+		w.run("s1", "plan again")
+		plan = "" // who told it does not remember it
+		w.run("s1", "go on")
 		s, err := w.Sessions.Open("s1", "")
 		if err != nil {
 			t.Fatal(err)
@@ -77,7 +83,7 @@ func TestNotes(t *testing.T) {
 		w.run("s1", "fifth")
 		got = w.requests()
 		last := strings.Join(got[len(got)-1], "\n")
-		if strings.Count(last, "[note of yaya: a]\ntwo") != 1 || strings.Count(last, "[note of yaya: b]\nsame") != 1 || !strings.Contains(last, "system: sum") {
+		if strings.Count(last, "[note of yaya: a]\ntwo") != 1 || strings.Count(last, "[note of yaya: b]\nsame") != 1 || !strings.Contains(last, "system: sum") || strings.Contains(last, "old plan") || !strings.Contains(last, "new plan") {
 			t.Errorf("after a summary the model gets\n%s", last)
 		}
 	})

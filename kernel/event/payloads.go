@@ -419,6 +419,10 @@ type TurnNote struct {
 	Text string `json:"text"`
 }
 
+// NotePlan is the name of notes with the plan of a model. The last one stays when a history is
+// summarized.
+const NotePlan = "plan"
+
 // VerifyStarted is the payload of verify.started.
 type VerifyStarted struct {
 	TurnID  string `json:"turn_id"`

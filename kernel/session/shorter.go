@@ -15,7 +15,7 @@ type Compaction struct {
 	Kind    string `json:"kind"` // "compaction"
 	Summary string `json:"summary"`
 	// Kept are messages from before KeepFrom that stay as they are: what the user asked in
-	// the turn that is running, instructions, and what a fork has inherited.
+	// the turn that is running, instructions, the plan, and what a fork has inherited.
 	Kept         []event.Message `json:"kept,omitempty"`
 	KeepFrom     int64           `json:"keep_from"` // first entry that is still shown as it is
 	TokensBefore int             `json:"tokens_before"`
@@ -132,8 +132,8 @@ func (p *Projection) cut(most int) int {
 }
 
 // pinned returns the messages in a part of the history that are never summarized away, the
-// last ones first within that many bytes: what the user said since the last answer, and
-// messages of the system. The last of the user is always among them, unless it is answered.
+// last ones first within that many bytes: what the user said since the last answer, messages of
+// the system, and the last plan. The last of the user is always among them, unless it is answered.
 func (p *Projection) pinned(from, to, most int) []event.Message {
 	turn := len(p.msgs)
 	for turn > 0 && (p.msgs[turn-1].Role != "assistant" || len(p.msgs[turn-1].ToolCalls) > 0) {
@@ -141,16 +141,19 @@ func (p *Projection) pinned(from, to, most int) []event.Message {
 	}
 	var out []event.Message
 	asked := slices.ContainsFunc(p.msgs[to:], func(m event.Message) bool { return m.Role == "user" })
+	planned := slices.ContainsFunc(p.msgs[to:], func(m event.Message) bool { return m.Note == event.NotePlan })
 	for i := to - 1; i >= from; i-- {
 		m := p.msgs[i]
-		if m.Role != "system" && (m.Role != "user" || i < turn) {
+		plan := m.Note == event.NotePlan && !planned
+		planned = planned || plan
+		if m.Role != "system" && (m.Role != "user" || i < turn) && !plan {
 			continue
 		}
-		must := m.Role == "user" && !asked
+		must := plan || m.Role == "user" && !asked
 		if most -= size(m); most < 0 && !must {
 			continue
 		}
-		asked = asked || must
+		asked = asked || m.Role == "user"
 		out = append(out, m)
 	}
 	slices.Reverse(out)

@@ -146,6 +146,38 @@ func TestInstructionsOfTouchedFolders(t *testing.T) {
 	}
 }
 
+// AGT-3: the plan that the model has kept last is told in a note, which outlives its call.
+func TestPlanIsKeptInView(t *testing.T) {
+	w := newWorld(t)
+	call := func(args string) event.Message {
+		return event.Message{Role: "assistant", ToolCalls: []event.ToolCall{{ID: "c" + args, Name: "todo", Args: json.RawMessage(args)}}}
+	}
+	plan := func(history ...event.Message) string {
+		for _, n := range w.decide(event.LoopState{Messages: history}).Notes {
+			if n.Name == event.NotePlan {
+				return n.Text
+			}
+		}
+		return ""
+	}
+	first := call(`{"steps":[{"text":"look","state":"doing"}]}`)
+	then := call(`{"steps":[{"text":"look","state":"done"},{"text":"change\n\u001b","state":"doing"},{"text":"check","state":"pending"}]}`)
+	for _, c := range []struct {
+		history []event.Message
+		want    string
+	}{
+		{nil, ""},
+		{[]event.Message{first}, "Your plan, as you have kept it:\n[>] look\n"},
+		{[]event.Message{first, then, {Role: "user"}}, "[x] look\n[>] change"},
+		{[]event.Message{then, call(`{"steps":[]}`)}, "The plan is ended."},
+		{[]event.Message{first, call(`[]`)}, "[>] look"},
+	} {
+		if got := plan(c.history...); !strings.Contains(got, c.want) || (c.want == "") != (got == "") {
+			t.Errorf("the plan is %q, want %q", got, c.want)
+		}
+	}
+}
+
 // SEC-3: in a folder that nobody has trusted AGENTS.md is a file like any other.
 func TestRestricted(t *testing.T) {
 	w := newWorld(t)

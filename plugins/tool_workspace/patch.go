@@ -23,10 +23,20 @@ type patchArgs struct {
 	Patch string `json:"patch" jsonschema:"a unified diff (--- a/file, +++ b/file, @@), or the format that begins with *** Begin Patch"`
 }
 
-// patchTool writes its own prompt, which lists the files that it changes.
-type patchTool struct {
+// changer is a tool that changes files. It writes its own prompt, which lists them.
+type changer struct {
 	tool.Tool
-	p *Plugin
+	p     *Plugin
+	files func(args json.RawMessage) ([]patch.File, error)
+}
+
+// patched returns the files of a patch.
+func patched(args json.RawMessage) ([]patch.File, error) {
+	var a patchArgs
+	if err := json.Unmarshal(args, &a); err != nil {
+		return nil, err
+	}
+	return patch.Parse(a.Patch)
 }
 
 func (p *Plugin) mode() string {
@@ -37,12 +47,11 @@ func (p *Plugin) mode() string {
 }
 
 // PreApproved implements [tool.PreApproved]: patch_review is "auto".
-func (t patchTool) PreApproved(call tool.Call) bool {
-	var a patchArgs
-	if t.p.mode() != "auto" || json.Unmarshal(call.Args, &a) != nil {
+func (t changer) PreApproved(call tool.Call) bool {
+	if t.p.mode() != "auto" {
 		return false
 	}
-	files, err := patch.Parse(a.Patch)
+	files, err := t.files(call.Args)
 	if err != nil {
 		return false
 	}
@@ -65,14 +74,10 @@ func (t patchTool) PreApproved(call tool.Call) bool {
 }
 
 // Touches implements [tool.Toucher].
-func (t patchTool) Touches(call tool.Call) (paths []string) {
-	var a patchArgs
-	if json.Unmarshal(call.Args, &a) != nil {
-		return nil // nothing is changed
-	}
-	files, err := patch.Parse(a.Patch)
+func (t changer) Touches(call tool.Call) (paths []string) {
+	files, err := t.files(call.Args)
 	if err != nil {
-		return nil
+		return nil // nothing is changed
 	}
 	w, err := t.p.open(call.SessionID)
 	if err != nil {
@@ -107,21 +112,17 @@ type reviewer struct{ p *Plugin }
 
 // PreToolCall implements [tool.Hook].
 func (r reviewer) PreToolCall(_ context.Context, call tool.Call, def tool.Definition) (tool.Verdict, error) {
-	if call.Name == "apply_patch" && def.Identity.Provider == "" && r.p.mode() == "request" {
+	if (call.Name == "apply_patch" || call.Name == "edit") && def.Identity.Provider == "" && r.p.mode() == "request" {
 		return tool.Verdict{Decision: tool.Ask, Reason: "patches are reviewed"}, nil
 	}
 	return tool.Verdict{}, nil
 }
 
 // ApprovalBrief implements [tool.ApprovalBriefer].
-func (patchTool) ApprovalBrief(call tool.Call) string {
-	var a patchArgs
-	if json.Unmarshal(call.Args, &a) != nil {
-		return "apply a patch"
-	}
-	files, err := patch.Parse(a.Patch)
+func (t changer) ApprovalBrief(call tool.Call) string {
+	files, err := t.files(call.Args)
 	if err != nil {
-		return "apply a patch that cannot be read"
+		return "change files, with arguments that cannot be read"
 	}
 	var names []string
 	for _, f := range files {
@@ -138,7 +139,7 @@ func (p *Plugin) patcher(c plugin.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.RegisterTool(patchTool{t, p})
+	return c.RegisterTool(changer{t, p, patched})
 }
 
 func (p *Plugin) apply(_ context.Context, call tool.Call, a patchArgs) (tool.Result, error) {
@@ -151,6 +152,8 @@ func (p *Plugin) apply(_ context.Context, call tool.Call, a patchArgs) (tool.Res
 		return tool.Fail(tool.ErrUnavailable, "%v", err), nil
 	}
 	defer func() { _ = w.Close() }()
+	p.writing.Lock()
+	defer p.writing.Unlock()
 	edits, summary, shown, err := plan(w, files)
 	if err != nil {
 		return failure(fmt.Errorf("nothing was changed: %w", err)), nil
@@ -159,14 +162,19 @@ func (p *Plugin) apply(_ context.Context, call tool.Call, a patchArgs) (tool.Res
 		return failure(fmt.Errorf("nothing was changed: %w", err)), nil
 	}
 	res := tool.OK(worded.Count(len(files), "file changed", "files changed"), tool.Text(strings.Join(summary, "\n")))
-	if p.artifacts != nil {
-		art, err := p.artifacts.Put(call, "text/x-diff", shown)
-		if err != nil {
-			return res, nil //nolint:nilerr // the change counts; its diff is optional
-		}
+	return p.withDiff(call, res, shown), nil
+}
+
+// withDiff adds the diff of a change to its result, if it can be kept: the change counts.
+func (p *Plugin) withDiff(call tool.Call, res tool.Result, shown []byte) tool.Result {
+	if p.artifacts == nil {
+		return res
+	}
+	art, err := p.artifacts.Put(call, "text/x-diff", shown)
+	if err == nil {
 		res.Artifacts = append(res.Artifacts, art)
 	}
-	return res, nil
+	return res
 }
 
 // plan computes the effect of a patch on the workspace without changing it.

@@ -1,12 +1,13 @@
 // Package tool_workspace provides the tools that read and change a session's folder: repo_tree,
-// repo_map, read_file, search, git_status and apply_patch.
+// repo_map, read_file, multi_read, search, git_status, apply_patch and edit; and todo, which keeps
+// the plan of the model.
 //
 // The tools never reach outside the folder, even through links and names. Trees, maps and
 // searches omit the files that .gitignore excludes. A patch is applied completely or not at
 // all. The setting plugin.tool_workspace.patch_review controls reviews: "off" leaves the
 // decision to the policy, which asks; "request" asks about every patch, whatever rules allow;
 // "auto" does not ask about a patch in a Git repository that does not touch files that
-// configure tools and agents.
+// configure tools and agents. Edits are reviewed like patches.
 package tool_workspace //nolint:staticcheck // plugins are named after what the configuration calls them
 
 import (
@@ -17,6 +18,7 @@ import (
 	"io/fs"
 	"regexp/syntax"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/yaya-ai/yaya/internal/gitread"
@@ -42,6 +44,8 @@ type Plugin struct {
 	guard     *workspace.Guard
 	artifacts *tool.Store
 	review    atomic.Pointer[func() string] // reads patch_review
+	// writing is held while files are read and changed: calls of one answer run at once.
+	writing sync.Mutex
 }
 
 // New returns the plugin. folder returns the absolute path that a session works in;
@@ -91,6 +95,10 @@ func (p *Plugin) OnLoad(_ context.Context, c plugin.Context) error {
 			Description: "Reads a text file of the workspace, with line numbers. Long files are read in parts, with offset.",
 		}, read),
 		add(p, c, tool.Definition{
+			Name: "multi_read", Title: "Read files", Kind: tool.KindRead, ForAgents: true,
+			Description: "Reads several text files of the workspace, or parts of them, at once, with line numbers.",
+		}, multiRead),
+		add(p, c, tool.Definition{
 			Name: "search", Title: "Search", Kind: tool.KindRead, ForAgents: true,
 			Description: "Searches the text files of the workspace for a regular expression (RE2 syntax) and returns the lines.",
 		}, search),
@@ -99,6 +107,8 @@ func (p *Plugin) OnLoad(_ context.Context, c plugin.Context) error {
 			Description: "Tells the branch and which files have changed; with diff, what has changed in them since the last commit.",
 		}, status),
 		p.patcher(c),
+		p.editor(c),
+		planner(c),
 	)
 }
 
@@ -199,14 +209,25 @@ type readArgs struct {
 }
 
 func read(_ context.Context, w *workspace.Workspace, a readArgs) (tool.Result, error) {
-	text, err := w.Text(a.Path)
+	text, shown, err := part(w, a, maxRead)
 	if err != nil {
 		return tool.Result{}, fmt.Errorf("%s: %w", a.Path, err)
+	}
+	return tool.OK(strings.TrimSuffix(a.Path+", "+shown, ", "), tool.Text(text)), nil
+}
+
+// part returns the lines of a file, or of a part of it, with their numbers, in about room bytes;
+// and which lines they are.
+func part(w *workspace.Workspace, a readArgs, room int) (shown, which string, err error) {
+	text, err := w.Text(a.Path)
+	if err != nil {
+		return "", "", err
 	}
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	from := max(a.Offset, 1)
 	if text == "" || from > len(lines) {
-		return tool.OK(worded.Count(len(lines), "line", "lines"), tool.Text("(no lines there: the file has "+worded.Count(len(lines), "line", "lines")+")")), nil
+		n := worded.Count(len(lines), "line", "lines")
+		return "(no lines there: the file has " + n + ")", n, nil
 	}
 	if a.Limit <= 0 {
 		a.Limit = 1000
@@ -218,7 +239,7 @@ func read(_ context.Context, w *workspace.Workspace, a readArgs) (tool.Result, e
 		if len(line) > 4000 {
 			line = strings.ToValidUTF8(line[:4000], "") + "… (the line is longer)"
 		}
-		if b.Len()+len(line) > maxRead {
+		if b.Len()+len(line) > room && n > from {
 			to = n - 1
 			break
 		}
@@ -227,7 +248,7 @@ func read(_ context.Context, w *workspace.Workspace, a readArgs) (tool.Result, e
 	if to < len(lines) {
 		fmt.Fprintf(&b, "… the file has %d lines: continue with offset %d\n", len(lines), to+1)
 	}
-	return tool.OK(fmt.Sprintf("%s, lines %d to %d of %d", a.Path, from, to, len(lines)), tool.Text(b.String())), nil
+	return b.String(), fmt.Sprintf("lines %d to %d of %d", from, to, len(lines)), nil
 }
 
 type searchArgs struct {

@@ -26,8 +26,15 @@ const inside = (q) => q.sandbox?.startsWith('profile ') ?? false;
 
 /** The patch of yaya's own tool, '' for other tools. @param {Ask} a */
 const patchOf = (a) => {
-  const p = /** @type {{patch?: unknown}} */ (a.params ?? {}).patch;
-  return !a.server && a.tool_name === 'apply_patch' && typeof p === 'string' ? p : '';
+  const q = /** @type {Record<string, unknown>} */ (a.params ?? {});
+  const text = (/** @type {string} */ k) => (typeof q[k] === 'string' ? String(q[k]) : '');
+  if (a.server) return '';
+  if (a.tool_name !== 'edit') return a.tool_name === 'apply_patch' ? text('patch') : '';
+  if (!text('path') || q.replace_all) return ''; // then its arguments are shown as they are
+  const lines = (/** @type {string} */ sign, /** @type {string} */ k) =>
+    text(k) && text(k).replace(/\n$/, '').replace(/^/gm, sign) + '\n';
+  const file = text('path').replaceAll('\n', ' ');
+  return `*** Begin Patch\n*** Update File: ${file}\n@@\n${lines('-', 'old_text')}${lines('+', 'new_text')}*** End Patch\n`;
 };
 
 /** @param {Ask} a */
