@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/yaya-ai/yaya/gateway/admin"
 	"github.com/yaya-ai/yaya/internal/secrets"
@@ -40,8 +39,7 @@ type catalogAdmin struct {
 	catalog *catalog.Catalog
 	manager *manage.Manager
 	secrets *secretAdmin
-	bundles string     // folder of unpacked bundles
-	storing sync.Mutex // held while a change stores secrets under names that are free
+	bundles string // folder of unpacked bundles
 }
 
 func newCatalogAdmin(at *place, m *manage.Manager) *catalogAdmin {
@@ -241,38 +239,27 @@ func names(m map[string]string) (out []string) {
 	return out
 }
 
-// apply stores the secrets of a plan, unpacks its bundle, and adds the server. A secret that is
-// there meanwhile is not replaced, and if the server cannot be added none stays.
+// apply stores the secrets of a plan, unpacks its bundle, and adds the server. A secret that
+// somebody has set meanwhile is not replaced, and if the server cannot be added none stays.
 func (c *catalogAdmin) apply(ctx context.Context, plan catalog.Plan, add func(context.Context) error) (err error) {
-	c.storing.Lock()
-	defer c.storing.Unlock()
-	stored, err := c.secrets.store.List()
-	if err != nil {
-		return storeError(err)
-	}
-	for _, s := range stored {
-		if _, ours := plan.Secrets[s.Name]; ours {
-			return &told{admin.ErrStale, fmt.Sprintf("the secret %s was set meanwhile: try again", s.Name)}
-		}
-	}
 	var done []string
 	defer func() {
 		if err == nil {
 			return
 		}
 		for _, n := range done {
-			_, rerr := c.secrets.store.Remove(n)
-			err = errors.Join(err, rerr)
+			err = errors.Join(err, c.secrets.store.RemoveValue(n, plan.Secrets[n]))
 		}
 	}()
 	for _, n := range names(plan.Secrets) {
-		replaced, err := c.secrets.store.Set(n, plan.Secrets[n])
+		added, err := c.secrets.store.Add(n, plan.Secrets[n])
 		if err != nil {
 			return storeError(err)
 		}
-		if !replaced { // the owner set it this moment: it is his
-			done = append(done, n)
+		if !added {
+			return &told{admin.ErrStale, fmt.Sprintf("the secret %s was set since this was proposed, and is kept: install the server again, which then stores its value under another name", n)}
 		}
+		done = append(done, n)
 	}
 	if plan.Bundle != nil {
 		if err := c.catalog.Unpack(plan.Bundle); err != nil {
@@ -337,6 +324,13 @@ func (c *catalogAdmin) Update(ctx context.Context, server string) (admin.Prepare
 	}
 	if stale != nil {
 		notes = append(notes, saysOld(e, stale))
+	}
+	switch {
+	case p.Runs == p.Exactly:
+	case catalog.Wrote(now, e):
+		p.Runs = p.Exactly // a mask could hide what the publisher wrote
+	default:
+		notes = append(notes, "hides words of the command line that look like secrets of yours: they stay as they are")
 	}
 	p.Notes = append(notes, p.Notes...)
 	return prepared(p), nil

@@ -40,7 +40,7 @@ func newMCPRegistry(t testing.TB, entry string) *mcpRegistry {
 		if f, ok := r.asked.Load().(func()); ok {
 			f()
 		}
-		if q.PathValue("name") != "io.github.sky/weather" {
+		if !strings.HasPrefix(r.entry.Load().(string), fmt.Sprintf(`{"name":%q`, q.PathValue("name"))) {
 			http.NotFound(w, q)
 			return
 		}
@@ -131,6 +131,9 @@ func TestCatalogCommands(t *testing.T) {
 			t.Errorf("update %q: %v, want %q in\n%s", more, err, want, out)
 		}
 	}
+	if out := b.must("catalog", "update", "weather"); !strings.Contains(out, "changes @sky/weather@1.0.0 to @sky/weather@1.1.0") || !strings.Contains(out, "Nothing was updated") {
+		t.Errorf("without a terminal and --yes:\n%s", out)
+	}
 	b.must("catalog", "update", "weather", "--yes", "--version", "1.1.0")
 	if raw, err := os.ReadFile(file); err != nil || !strings.Contains(string(raw), "@sky/weather@1.1.0") || !strings.Contains(string(raw), "${secret:weather.SKY_KEY}") {
 		t.Errorf("after the update, %v:\n%s", err, raw)
@@ -197,6 +200,40 @@ func TestCatalogInstalls(t *testing.T) {
 	b.admin("GET", "/catalogue?cursor=x", "", 400, nil)
 }
 
+// A secret that somebody sets while an installation waits for its answer is theirs: it is neither
+// replaced nor removed, and the installation says so.
+func TestCatalogKeepsSecrets(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	remote, got := forecaster(t)
+	r := newMCPRegistry(t, weatherEntry("1.0.0", remote))
+	b.must("config", "set", "catalog.registries", `["team=`+r.URL+`"]`)
+	b.serve()
+	at := "/catalogue/" + url.PathEscape("io.github.sky/weather")
+	install := fmt.Sprintf(`{"registry":"team","version":"1.0.0","digest":%q,"option":"remote","inputs":[{"name":"token","value":%q}]}`, current(b, at), skySecret)
+	var ch admin.Change
+	b.admin("POST", at+"/install", install, 202, &ch)
+	const mine = "set-by-hand-of-the-user-7"
+	b.secret("weather.token", mine)
+	if code, out, _ := b.raw("POST", "/api/mcp/changes/"+ch.ID+"/apply", ""); code != 409 || !strings.Contains(string(out), "the secret weather.token was set since this was proposed, and is kept") {
+		t.Errorf("apply = %d %s, want 409 and the name of the secret", code, out)
+	}
+	b.must("mcp", "add", "mine", remote, "--header", "Authorization: Bearer ${secret:weather.token}")
+	b.waitState("mine", "ready")
+	if b.must("mcp", "call", "mine__forecast"); got.Load() != "Bearer "+mine {
+		t.Errorf("after the refusal the secret is %q, want %q", got.Load(), mine)
+	}
+	b.admin("POST", at+"/install", install, 202, &ch)
+	b.admin("POST", "/mcp/changes/"+ch.ID+"/apply", "", 200, nil)
+	b.waitState("weather", "ready")
+	if b.must("mcp", "call", "weather__forecast"); got.Load() != "Bearer "+skySecret {
+		t.Errorf("the server got %q, want %q", got.Load(), "Bearer "+skySecret)
+	}
+	if b.must("mcp", "call", "mine__forecast"); got.Load() != "Bearer "+mine {
+		t.Errorf("after the installation the secret is %q, want %q", got.Load(), mine)
+	}
+}
+
 // The question about an entry hides nothing of the publisher's, and names a secret that other users
 // could read; only who may add servers has a bundle fetched; the audit has the names of secrets.
 func TestCatalogQuestions(t *testing.T) {
@@ -234,11 +271,17 @@ func TestCatalogQuestions(t *testing.T) {
 	if all := b.audited("secret_set"); len(all) == 0 || all[0].Target != "weather.password" {
 		t.Errorf("the audit has %+v", all)
 	}
-	r.entry.Store(`{"name":"io.github.sky/weather","description":"Weather","version":"1.1.0","packages":[{"registryType":"npm","identifier":"x","version":"1.1.0"}]}`)
+	r.entry.Store(`{"name":"io.github.sky/weather","description":"Weather","version":"1.1.0","packages":[{"registryType":"npm","identifier":"x","version":"1.1.0",
+"packageArguments":[{"type":"positional","value":"--api-key=evil-0123456789"},{"type":"positional","value":"evil-9876543210"}]}]}`)
 	r.asked.Store(func() { b.must("mcp", "disable", "weather") })
 	b.admin("POST", "/mcp/servers/weather/update", "", 409, nil) // edited meanwhile
 	r.asked.Store(func() {})
-	b.admin("POST", "/mcp/servers/weather/update", "", 202, nil)
+	b.admin("POST", "/mcp/servers/weather/update", "", 202, &ch)
+	for _, want := range []string{"x@1.1.0", "--api-key=evil-0123456789", "evil-9876543210", "${secret:weather.password}"} {
+		if !strings.Contains(ch.Runs, want) {
+			t.Errorf("the update runs %s, without %s", ch.Runs, want)
+		}
+	}
 	r.entry.Store(`{"name":"io.github.sky/weather","description":"Weather","version":"1.0.0","packages":[{"registryType":"mcpb","identifier":"https://127.0.0.1:1/x.mcpb","fileSha256":"` + strings.Repeat("a", 64) + `"}]}`)
 	b.admin("POST", at+"/install", fmt.Sprintf(`{"registry":"team","version":"1.0.0","digest":%q,"as":"other"}`, current(b, at)), 400, nil) // its bundle is fetched, and cannot be
 }

@@ -85,6 +85,31 @@ func (p *place) passphrase(text string) {
 	}
 }
 
+// Add does not replace a value of somebody else, and RemoveValue does not remove it.
+func TestAddKeepsWhatIsThere(t *testing.T) {
+	p := newPlace(t)
+	if added, err := p.store().Add("x", "first-value"); !added || err != nil {
+		t.Errorf("Add = %v, %v, want true", added, err)
+	}
+	p.set("x", "of-somebody-else")
+	if added, err := p.store().Add("x", "second-value"); added || err != nil {
+		t.Errorf("Add again = %v, %v, want false", added, err)
+	}
+	if err := errors.Join(p.store().RemoveValue("x", "first-value"), p.store().RemoveValue("none", "first-value")); err != nil {
+		t.Errorf("RemoveValue = %v", err)
+	}
+	p.want("x", "of-somebody-else")
+	if err := p.store().RemoveValue("x", "of-somebody-else"); err != nil {
+		t.Errorf("RemoveValue = %v", err)
+	}
+	if all, err := p.store().List(); len(all) != 0 || err != nil {
+		t.Errorf("List = %v, %v, want nothing", all, err)
+	}
+	if added, err := p.store().Add("../x", "first-value"); added || err == nil {
+		t.Errorf("Add of an unfit name = %v, %v, want an error", added, err)
+	}
+}
+
 func TestSetGetListRemove(t *testing.T) {
 	p := newPlace(t)
 	at := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)

@@ -214,17 +214,43 @@ func (s *Store) List() ([]Info, error) {
 
 // Set gives a secret a value. It reports whether there was one of that name.
 func (s *Store) Set(name, value string) (replaced bool, err error) {
+	return s.put(name, value, true)
+}
+
+// Add gives a secret a value unless there is one of that name, which stays. It reports whether
+// it did.
+func (s *Store) Add(name, value string) (added bool, err error) {
+	there, err := s.put(name, value, false)
+	return !there && err == nil, err
+}
+
+// put reports whether there was a secret of that name, and replaces it if replace is set.
+func (s *Store) put(name, value string, replace bool) (there bool, err error) {
 	if err := errors.Join(CheckName(name), CheckValue(value)); err != nil {
 		return false, err
 	}
-	return replaced, s.change(func(d *document) (bool, error) {
-		old, there := d.Secrets[name]
-		replaced = there
-		if !there && len(d.Secrets) >= maxSecrets {
+	return there, s.change(func(d *document) (bool, error) {
+		var old secret
+		old, there = d.Secrets[name]
+		switch {
+		case there && (!replace || old.Value == value):
+			return false, nil
+		case !there && len(d.Secrets) >= maxSecrets:
 			return false, unfit("there are %d secrets, %d at most", len(d.Secrets), maxSecrets)
 		}
 		d.Secrets[name] = secret{value, s.o.Now().UTC().Truncate(time.Second)}
-		return !there || old.Value != value, nil
+		return true, nil
+	})
+}
+
+// RemoveValue deletes a secret if it has that value: another one was set by somebody else.
+func (s *Store) RemoveValue(name, value string) error {
+	return s.change(func(d *document) (bool, error) {
+		if d.Secrets[name].Value != value {
+			return false, nil
+		}
+		delete(d.Secrets, name)
+		return true, nil
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/yaya-ai/yaya/internal/cut"
+	"github.com/yaya-ai/yaya/internal/masked"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
 
@@ -69,6 +70,7 @@ func Upgrade(x servers.Server, e Entry) (_ servers.Server, notes []string, err e
 		return x, nil, fmt.Errorf("%s %s was deleted from its registry: %s", e.Server.Name, e.Server.Version, cut.Line(cmpText(e.Message, "it says no reason"), 200))
 	}
 	again := fmt.Sprintf("add it again under another name (yaya catalog install %s --as NAME), then remove %s", e.Server.Name, x.Name)
+	var changes []string
 	o, err := e.Pick(x.Catalog.Package)
 	if err != nil {
 		return x, nil, fmt.Errorf("version %s cannot be used as %s was added: %w", e.Server.Version, x.Name, err)
@@ -96,6 +98,9 @@ func Upgrade(x servers.Server, e Entry) (_ servers.Server, notes []string, err e
 		if x.Command != o.Runner.Command || len(at) != 1 {
 			return x, nil, fmt.Errorf("the command of %s was edited, or its package is another one: %s", x.Name, again)
 		}
+		if old := x.Args[at[0]]; old != spec {
+			changes = append(changes, fmt.Sprintf("changes %s to %s, and nothing else in the command line", servers.Shown(old), servers.Shown(spec)))
+		}
 		x.Args[at[0]] = spec
 		for _, v := range o.pack.Environment {
 			if _, ok := x.Env[v.Name]; v.Required && v.Value == "" && v.Default == "" && !ok && !slices.Contains(x.PassEnv, v.Name) {
@@ -105,9 +110,30 @@ func Upgrade(x servers.Server, e Entry) (_ servers.Server, notes []string, err e
 	}
 	origin := *x.Catalog
 	origin.Version = e.Server.Version
-	notes = append(e.notes(o), fmt.Sprintf("replaces version %s; its tools are pinned again", x.Catalog.Version))
+	notes = append(append(changes, e.notes(o)...), fmt.Sprintf("replaces version %s; its tools are pinned again", x.Catalog.Version))
 	x.Catalog, x.Env = &origin, maps.Clone(x.Env)
 	return x, notes, nil
+}
+
+// Wrote reports whether a mask would hide only words of the publisher in the command line of a
+// server. They are not secrets of the user, and a question shows them.
+func Wrote(x servers.Server, e Entry) bool {
+	o, err := e.Pick(x.Catalog.Package)
+	if err != nil || o.pack == nil || masked.Word(x.Command) != x.Command {
+		return false
+	}
+	own := map[string]bool{}
+	for _, a := range o.pack.PackageArgs {
+		for _, v := range append([]string{a.Value, a.Default}, a.Choices...) {
+			own[v], own[a.Name+"="+v] = true, true
+		}
+	}
+	for i, shown := range masked.Args(x.Command, x.Args) {
+		if shown != x.Args[i] && !own[x.Args[i]] {
+			return false
+		}
+	}
+	return true
 }
 
 // versionOf returns the end of a word that names a package: what follows its last == , @ or :.

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -22,9 +23,12 @@ func TestUpgrade(t *testing.T) {
 		return &servers.Origin{Registry: "official", Name: "io.github.sky/weather", Version: "1.2.3", Package: option}
 	}
 	old := servers.Server{Name: "w", Transport: servers.Stdio, Command: "npx", Args: []string{"-y", "@sky/weather@1.2.3", "--mine"}, Env: map[string]string{"SKY_KEY": "${secret:w.SKY_KEY}"}, Catalog: from("npm")}
-	now, _, err := Upgrade(old, e)
+	now, notes, err := Upgrade(old, e)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if want := "changes @sky/weather@1.2.3 to @sky/weather@2.0.0, and nothing else in the command line"; !slices.Contains(notes, want) {
+		t.Errorf("the notes are %q, want one of them to be %q", notes, want)
 	}
 	if got := now.Endpoint(); got != "npx -y @sky/weather@2.0.0 --mine" || now.Catalog.Version != "2.0.0" || now.Env["SKY_KEY"] != old.Env["SKY_KEY"] || old.Args[1] != "@sky/weather@1.2.3" {
 		t.Errorf("it runs %s, from %+v", got, now.Catalog)
@@ -88,5 +92,25 @@ func TestParseRegistries(t *testing.T) {
 	}
 	if _, err := ParseRegistries(make([]string, maxRegistries+1)); err == nil {
 		t.Error("too many were accepted")
+	}
+}
+
+func TestWrote(t *testing.T) {
+	e := entryOf(t, `{"name":"io.github.sky/weather","description":"Weather","version":"1.0.0","packages":[{"registryType":"npm","identifier":"x","version":"1.0.0","packageArguments":[
+{"type":"positional","value":"--api-key=publisher-0123456789"},{"type":"named","name":"--token","value":"publisher-9876543210"},{"type":"named","name":"--password","isRequired":true}]}]}`)
+	for name, c := range map[string]struct {
+		args []string
+		want bool
+	}{
+		"nothing is hidden":         {[]string{"-y", "x@1.0.0", "a"}, true},
+		"words of the entry":        {[]string{"-y", "x@1.0.0", "--api-key=publisher-0123456789", "--token", "publisher-9876543210", "--password", "${secret:w.password}"}, true},
+		"the same word in one":      {[]string{"-y", "x@1.0.0", "--token=publisher-9876543210"}, true},
+		"a value of the user":       {[]string{"-y", "x@1.0.0", "--api-key=publisher-0123456789", "--password", "of-the-user-41"}, false},
+		"a value of an older entry": {[]string{"-y", "x@1.0.0", "--api-key=older-0123456789"}, false},
+	} {
+		x := servers.Server{Name: "w", Transport: servers.Stdio, Command: "npx", Args: c.args, Catalog: &servers.Origin{Package: "npm"}}
+		if got := Wrote(x, e); got != c.want {
+			t.Errorf("%s: Wrote(%q) = %v, want %v", name, c.args, got, c.want)
+		}
 	}
 }
