@@ -27,6 +27,18 @@ func TestPageShell(t *testing.T) {
 	b.scenario("shell", map[string]any{"workspace": b.workspace()}, nil)
 }
 
+// The first view does not wait for one thing after the other: who the user is is asked before the
+// page's modules are there, and the view's module before the answer. With YAYA_MEASURE the time
+// until keys work is printed.
+func TestPageFirst(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	b.goodAndBad()
+	b.serve()
+	b.server("srv", "ready")
+	b.scenario("first", map[string]any{"measure": os.Getenv("YAYA_MEASURE")}, nil)
+}
+
 // Home shows what needs somebody, and follows the calls of the last hour.
 func TestPageHome(t *testing.T) {
 	t.Parallel()

@@ -3,11 +3,13 @@ package dashboard_test
 import (
 	"compress/gzip"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -143,6 +145,41 @@ func TestFirstLoadIsSmall(t *testing.T) {
 	t.Logf("the first load is %d bytes in %d files", total, len(seen))
 	if total >= 150<<10 {
 		t.Errorf("the first load is %d bytes", total)
+	}
+}
+
+// The page names all modules that it begins with, so that the browser asks for them at once and not
+// one after the other as it reads them; the first view needs no other module than its own.
+func TestFirstLoadIsOneRound(t *testing.T) {
+	h, err := dashboard.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?:href|src)="(/ui/[^"]+\.js)"`).FindAllStringSubmatch(body(t, get(t, h, "/")), -1) {
+		named[m[1]] = true
+	}
+	needed := map[string]bool{}
+	var needs func(path string)
+	needs = func(path string) {
+		if needed[path] {
+			return
+		}
+		needed[path] = true
+		for _, m := range imports.FindAllStringSubmatch(body(t, get(t, h, path)), -1) {
+			if m[1] == "" { // others are loaded when they are used
+				needs(path[:strings.LastIndex(path, "/")] + strings.TrimPrefix(m[2], "."))
+			}
+		}
+	}
+	needs("/ui/begin.js")
+	needs("/ui/app.js")
+	if !maps.Equal(named, needed) {
+		t.Errorf("index.html names %v, want %v", slices.Sorted(maps.Keys(named)), slices.Sorted(maps.Keys(needed)))
+	}
+	needs("/ui/overview.js")
+	if more := len(needed) - len(named); more != 1 {
+		t.Errorf("the first view needs %d modules beside those of the page, want its own alone: %v", more, slices.Sorted(maps.Keys(needed)))
 	}
 }
 

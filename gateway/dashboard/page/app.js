@@ -3,10 +3,12 @@
 import * as device from './device.js';
 import { render } from './vendor/preact.js';
 import { ApiError, identity } from './api.js';
+import { me } from './early.js';
 import { Frame } from './frame.js';
 import { Live } from './live.js';
-import { changed, locate, page } from './state.js';
+import { changed, locate, page, route } from './state.js';
 import { html } from './ui.js';
+import { viewAt } from './views.js';
 import { t } from './words.js';
 
 /** @type {device.Device | null} */
@@ -104,14 +106,14 @@ async function admitted(d, got) {
 
 /** Asks yaya who the user is, and shows the page for that user. */
 async function begin() {
-  let r;
-  try {
-    r = await fetch('/api/me', {
-      headers: token ? { Authorization: 'Bearer ' + token.token } : {},
-      credentials: 'omit',
-      cache: 'no-store',
-    });
-  } catch {
+  const r = token
+    ? await fetch('/api/me', {
+        headers: { Authorization: 'Bearer ' + token.token },
+        credentials: 'omit',
+        cache: 'no-store',
+      }).catch(() => null)
+    : await me;
+  if (!r) {
     render(
       html`<main class="alone">
         <h1>${t('yaya cannot be reached')}</h1>
@@ -161,4 +163,7 @@ identity.unauthorized = async () => {
   page.live?.end('');
   return false;
 };
+viewAt(route.value[0] ?? '')
+  ?.load()
+  .catch(() => {}); // the frame loads it again, and says why it cannot
 void begin();

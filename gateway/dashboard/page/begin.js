@@ -1,6 +1,7 @@
 // The entry: the language first, since modules have texts, then the page.
 // @ts-check
 import './address.js'; // before anything else: it removes secrets from the address
+import './early.js';
 import { translate } from './words.js';
 
 translate()

@@ -79,4 +79,8 @@ function pressed(e) {
   e.preventDefault();
 }
 
-export const listen = () => addEventListener('keydown', pressed);
+/** From here on keys work; measurements look for the mark. */
+export const listen = () => {
+  addEventListener('keydown', pressed);
+  performance.mark('yaya:keys');
+};
