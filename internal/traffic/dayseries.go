@@ -52,6 +52,8 @@ func SeriesOfDays(root *os.Root, l *Log, q DayQuery, n int, now time.Time) (Seri
 func (t *Totals) sum(s *Sum) {
 	t.Calls += int64(s.Calls)   //nolint:gosec // nobody makes so many calls
 	t.Errors += int64(s.Errors) //nolint:gosec // the same
+	t.In += s.In
+	t.Out += s.Out
 	for i := range min(len(t.buckets), len(s.Buckets)) {
 		t.buckets[i] += s.Buckets[i]
 	}

@@ -45,6 +45,9 @@ type Totals struct {
 	Errors int64   `json:"errors"`
 	P50MS  float64 `json:"p50_ms" doc:"estimated from a histogram; 0 without calls"`
 	P95MS  float64 `json:"p95_ms"`
+	P99MS  float64 `json:"p99_ms"`
+	In     int64   `json:"arguments_bytes" doc:"of all calls"`
+	Out    int64   `json:"result_bytes"`
 
 	buckets [16]uint64
 }
@@ -65,11 +68,15 @@ func (t *Totals) add(r *Record) {
 	if r.Failed() {
 		t.Errors++
 	}
+	t.In += r.ArgumentsBytes
+	t.Out += r.ResultBytes
 	i, _ := slices.BinarySearch(Buckets, r.TookMS)
 	t.buckets[i]++
 }
 
-func (t *Totals) finish() { t.P50MS, t.P95MS = t.quantile(.5), t.quantile(.95) }
+func (t *Totals) finish() {
+	t.P50MS, t.P95MS, t.P99MS = t.quantile(.5), t.quantile(.95), t.quantile(.99)
+}
 
 // quantile estimates a quantile within its bucket, as if its calls were spread evenly. Of
 // the last bucket, which has no end, it returns the beginning.
@@ -100,10 +107,12 @@ type scanned struct {
 	Tool      string    `json:"tool"`
 	Name      string    `json:"name"`
 	Outcome   string    `json:"outcome"`
+	In        int64     `json:"arguments_bytes"`
+	Out       int64     `json:"result_bytes"`
 }
 
 func (r *scanned) record() Record {
-	return Record{Time: r.Time, TookMS: r.TookMS, Client: r.Client, Principal: r.Principal, Server: r.Server, Tool: r.Tool, Name: r.Name, Outcome: r.Outcome}
+	return Record{Time: r.Time, TookMS: r.TookMS, Client: r.Client, Principal: r.Principal, Server: r.Server, Tool: r.Tool, Name: r.Name, Outcome: r.Outcome, ArgumentsBytes: r.In, ResultBytes: r.Out}
 }
 
 // SumUp returns the series of a query. It works beside a log that writes, and reads the

@@ -1,7 +1,7 @@
 // The calls of a window by server, tool or client, each with the way to its calls in Traffic.
 // @ts-check
 import { href } from './state.js';
-import { ms } from './text.js';
+import { ms, size } from './text.js';
 import { worded } from './traffic.js';
 import { Empty, html, Name } from './ui.js';
 import { locale, t } from './words.js';
@@ -48,6 +48,11 @@ export function Groups({ of, by, set, w, server }) {
               <th role="columnheader" class="wide">${t('Share')}</th>
               <th role="columnheader" class="num">p50</th>
               <th role="columnheader" class="num">p95</th>
+              <th role="columnheader" class="num">p99</th>
+              <th role="columnheader" class="num" title=${t('Size of the arguments')}>
+                ${t('In')}
+              </th>
+              <th role="columnheader" class="num" title=${t('Size of the results')}>${t('Out')}</th>
               <th role="columnheader" class="num">${t('Failed')}</th>
             </tr>
           </thead>
@@ -76,6 +81,9 @@ export function Groups({ of, by, set, w, server }) {
                     </td>
                     <td role="cell" class="num">${ms(g.p50_ms)}</td>
                     <td role="cell" class="num">${ms(g.p95_ms)}</td>
+                    <td role="cell" class="num">${ms(g.p99_ms)}</td>
+                    <td role="cell" class="num">${size(g.arguments_bytes)}</td>
+                    <td role="cell" class="num">${size(g.result_bytes)}</td>
                     <td role="cell" class="num">
                       ${g.errors
                         ? html`<a class="bad" href=${to(g.name, true)}>

@@ -85,7 +85,7 @@ function Calls({ of, w, server, cross }) {
         until: new Date(times[i + 1] ?? Date.now()).toISOString(),
       }),
     );
-  const { calls, errors, p50_ms, p95_ms } = of.total;
+  const { calls, errors, p50_ms, p95_ms, p99_ms } = of.total;
   return html`
     <${Chart}
       title=${t('Calls')}
@@ -109,8 +109,9 @@ function Calls({ of, w, server, cross }) {
       lines=${[
         { name: 'p50', tone: 's1', values: values((s) => (s.calls ? s.p50_ms : null)) },
         { name: 'p95', tone: 's2', values: values((s) => (s.calls ? s.p95_ms : null)) },
+        { name: 'p99', tone: 's3', values: values((s) => (s.calls ? s.p99_ms : null)) },
       ]}
-      now=${calls ? [ms(p50_ms), ms(p95_ms)] : ['–', '–']}
+      now=${calls ? [ms(p50_ms), ms(p95_ms), ms(p99_ms)] : ['–', '–', '–']}
       show=${ms} />
   `;
 }

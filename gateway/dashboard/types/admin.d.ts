@@ -2041,6 +2041,11 @@ export interface components {
             trusted: boolean;
         };
         Group: {
+            /**
+             * Format: int64
+             * @description of all calls
+             */
+            arguments_bytes: number;
             /** Format: int64 */
             calls: number;
             /** Format: int64 */
@@ -2054,6 +2059,10 @@ export interface components {
             p50_ms: number;
             /** Format: double */
             p95_ms: number;
+            /** Format: double */
+            p99_ms: number;
+            /** Format: int64 */
+            result_bytes: number;
         };
         HealthCheck: {
             message: string;
@@ -2839,6 +2848,11 @@ export interface components {
             skills: components["schemas"]["Skill"][] | null;
         };
         Slice: {
+            /**
+             * Format: int64
+             * @description of all calls
+             */
+            arguments_bytes: number;
             /** Format: int64 */
             calls: number;
             /** Format: int64 */
@@ -2850,6 +2864,10 @@ export interface components {
             p50_ms: number;
             /** Format: double */
             p95_ms: number;
+            /** Format: double */
+            p99_ms: number;
+            /** Format: int64 */
+            result_bytes: number;
             /**
              * Format: date-time
              * @description its beginning
@@ -2945,6 +2963,11 @@ export interface components {
             tool: string;
         };
         Totals: {
+            /**
+             * Format: int64
+             * @description of all calls
+             */
+            arguments_bytes: number;
             /** Format: int64 */
             calls: number;
             /** Format: int64 */
@@ -2956,6 +2979,10 @@ export interface components {
             p50_ms: number;
             /** Format: double */
             p95_ms: number;
+            /** Format: double */
+            p99_ms: number;
+            /** Format: int64 */
+            result_bytes: number;
         };
         TrustFolderRequest: {
             /** @description of what was shown */
