@@ -1,6 +1,6 @@
 // Settings: those of this browser, and those of yaya by subject, each with its source.
 // @ts-check
-import { useState } from './vendor/hooks.js';
+import { useEffect, useState } from './vendor/hooks.js';
 import { api, seg } from './api.js';
 import { Confirm } from './dialog.js';
 import { Edit, Switch } from './settingedit.js';
@@ -101,10 +101,12 @@ const Row = ({ s, write, change }) =>
     </span>`}
   </li>`;
 
-export default function Config() {
+/** The settings; an address may name one of them. @param {{rest: string[]}} p */
+export default function Config({ rest: [named = ''] }) {
   const rows = useLoaded('/api/settings', ['config']);
   const [edit, setEdit] = useState(/** @type {Partial<Setting> | null} */ (null));
-  const [filter, setFilter] = useState('');
+  const [filter, setFilter] = useState(named);
+  useEffect(() => setFilter(named), [named]);
   const [changed, setChanged] = useState(false);
   const write = may('config:write');
   const words = filter.toLowerCase().split(/\s+/).filter(Boolean);

@@ -1,167 +1,19 @@
 // The command palette, and the list of keys. Names from others are shown as text, and a command
 // that cannot be undone opens its confirmation where it always is.
 // @ts-check
-import { useEffect, useMemo, useRef, useState } from './vendor/hooks.js';
-import { api, seg } from './api.js';
+import { useEffect, useRef, useState } from './vendor/hooks.js';
 import { Dialog } from './dialog.js';
+import { found, GROUPS, ORDER, useEntries } from './entries.js';
 import { PLACES, setSingle, single } from './keys.js';
-import { href, may, page, useLoaded } from './state.js';
+import { may, page } from './state.js';
 import { style } from './style.js';
-import { plain, stateWord, words } from './text.js';
-import { choose } from './theme.js';
-import { THEMES } from './thisbrowser.js';
+import { plain, words } from './text.js';
 import { toast } from './toast.js';
 import { html, Icon } from './ui.js';
-import { VIEWS, viewAt } from './views.js';
-import { language, LANGUAGES, rich, speak, t } from './words.js';
+import { viewAt } from './views.js';
+import { rich, t } from './words.js';
 
 style('palette');
-
-const MOST = 9; // entries of one group
-const GROUPS = /** @type {const} */ ({
-  commands: t('Commands'),
-  places: t('Go to'),
-  servers: t('Servers'),
-  tools: t('Tools'),
-  sessions: t('Sessions'),
-  devices: t('Devices'),
-});
-/** @typedef {keyof typeof GROUPS} Group */
-const ORDER = /** @type {Group[]} */ (Object.keys(GROUPS));
-
-/** An entry. run does something; to is a place.
- * @typedef {{group: Group, icon: string, name: string, hint: string, to?: string,
- * run?: () => Promise<string>}} Entry */
-
-/** The groups that a first character narrows the entries to.
- * @type {Record<string, readonly Group[]>} */
-const NARROW = { '>': ['commands'], '@': ['servers', 'tools'], '#': ['sessions'] };
-
-/** All that can be found, as far as it is loaded. @returns {Entry[]} */
-function useEntries() {
-  const config = may('config:read');
-  const servers = useLoaded(config ? '/api/mcp/servers' : null, ['servers']).data;
-  const tools = useLoaded(config ? '/api/tools' : null, ['tools']).data;
-  const sessions = useLoaded(may('sessions:read') ? '/v1/sessions?limit=100' : null, ['sessions']);
-  const devices = useLoaded(may('devices:read') ? '/api/devices' : null, ['devices']).data;
-  return useMemo(() => {
-    const write = may('config:write');
-    /** @type {Entry[]} */
-    const all = [];
-    if (may('sessions:write'))
-      all.push({
-        group: 'commands',
-        icon: 'session',
-        name: t('New session'),
-        hint: '',
-        to: href('chat', 'new'),
-      });
-    if (may('devices:approve'))
-      all.push({
-        group: 'commands',
-        icon: 'device',
-        name: t('Add a device'),
-        hint: '',
-        to: href('devices'),
-      });
-    if (write)
-      all.push({
-        group: 'commands',
-        icon: 'plus',
-        name: t('Add a server'),
-        hint: '',
-        to: href('servers', '', 'new'),
-      });
-    for (const x of THEMES)
-      all.push({
-        group: 'commands',
-        icon: 'sun',
-        name: t('Theme: {now}', { now: x.title }),
-        hint: '',
-        run: async () => {
-          choose(x.at);
-          return t('Theme: {now}', { now: x.title });
-        },
-      });
-    for (const l of LANGUAGES.filter((x) => x.at !== language()))
-      all.push({
-        group: 'commands',
-        icon: 'settings',
-        name: t('Language: {name}', { name: l.name }),
-        hint: '',
-        run: async () => {
-          speak(l.at);
-          return t('Language: {name}', { name: l.name });
-        },
-      });
-    for (const v of VIEWS.filter((x) => may(x.needs)))
-      all.push({ group: 'places', icon: v.icon, name: v.title, hint: '', to: href(v.at) });
-    for (const s of servers ?? []) {
-      all.push({
-        group: 'servers',
-        icon: 'server',
-        name: s.name,
-        hint: stateWord(s.state),
-        to: href('servers', s.name),
-      });
-      if (write && !['disabled', 'waiting'].includes(s.state))
-        all.push({
-          group: 'commands',
-          icon: 'restart',
-          name: t('Restart {server}', { server: s.name }),
-          hint: stateWord(s.state),
-          run: async () => {
-            await api('POST', `/api/mcp/servers/${seg(s.name)}/restart`);
-            return t('{server} restarts.', { server: plain(s.name) });
-          },
-        });
-    }
-    for (const x of tools ?? [])
-      all.push({
-        group: 'tools',
-        icon: 'tool',
-        name: x.name,
-        hint: x.title ?? '',
-        to: href('tools', x.name),
-      });
-    for (const s of sessions.data?.sessions ?? [])
-      all.push({
-        group: 'sessions',
-        icon: 'session',
-        name: s.title || s.id,
-        hint: stateWord(s.status === 'active' ? s.state : s.status),
-        to: href('chat', s.id),
-      });
-    for (const d of devices ?? [])
-      all.push({
-        group: 'devices',
-        icon: 'device',
-        name: d.label || d.device_id,
-        hint: stateWord(d.status),
-        to: href('devices'),
-      });
-    return all;
-  }, [servers, tools, sessions.data, devices]);
-}
-
-/** The entries that have all words, by group; those that begin with the first word come first.
- * @param {Entry[]} all @param {string} text @returns {Entry[]} */
-export function found(all, text) {
-  const narrow = Object.hasOwn(NARROW, text[0] ?? '') ? NARROW[text[0]] : null;
-  const list = (narrow ? text.slice(1) : text).toLowerCase().split(/\s+/).filter(Boolean);
-  const begins = (/** @type {Entry} */ e) => !e.name.toLowerCase().startsWith(list[0] ?? '');
-  return ORDER.filter((g) => !narrow || narrow.includes(g)).flatMap((g) =>
-    all
-      .filter(
-        (e) =>
-          e.group === g &&
-          (list.length > 0 || narrow || g === 'commands' || g === 'places') &&
-          list.every((w) => e.name.toLowerCase().includes(w)),
-      )
-      .sort((a, b) => Number(begins(a)) - Number(begins(b)))
-      .slice(0, list.length || !narrow ? MOST + (g === 'places' ? 10 : 0) : 50),
-  );
-}
 
 export function Palette() {
   const all = useEntries();
@@ -183,7 +35,7 @@ export function Palette() {
   useEffect(() => {
     box.current?.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: 'nearest' });
   }, [now, text]);
-  const run = (/** @type {Entry | undefined} */ e) => {
+  const run = (/** @type {import('./entries.js').Entry | undefined} */ e) => {
     if (!e) return;
     close();
     if (e.to !== undefined) location.hash = e.to;

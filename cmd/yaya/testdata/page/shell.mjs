@@ -53,6 +53,15 @@ await run(async () => {
   await page.keyboard.press('Enter');
   await heading(page, 'Audit');
   await page.keyboard.press('Control+k');
+  for (const [words, group] of [['llm-echo', 'Plugins'], ['approval.timeout', 'Settings']]) {
+    await input.fill(words);
+    await palette.getByRole('group', { name: group }).getByRole('option').filter({ hasText: words }).waitFor();
+  }
+  await page.keyboard.press('Enter');
+  await heading(page, 'Settings');
+  assert.equal(await page.getByRole('searchbox', { name: 'Filter settings' }).inputValue(), 'approval.timeout');
+  assert.equal(await page.locator('.setting').count(), 1);
+  await page.keyboard.press('Control+k');
   await input.fill('nothing is called this');
   await palette.getByText('Nothing is called that.').waitFor();
   await page.keyboard.press('Escape');
