@@ -37,7 +37,7 @@ const Waiting = ({ x, choose }) =>
       </h2>
       <span class="end faint"><${Time} at=${x.since} /></span>
     </header>
-    <div class="flex waits">
+    <div class="body flex waits">
       <span class="ico busy"><${Icon} of="device" /></span>
       <div class="grow">
         <p>
@@ -57,18 +57,17 @@ const Waiting = ({ x, choose }) =>
       <code class="id"><${Name} text=${x.device_id} max=${48} /></code>
     </div>
     ${may('devices:approve') &&
-    html`<div class="buttons">
+    html`<footer>
       <button type="button" class="primary" onClick=${() => choose(x)}>
         <${Icon} of="check" />
         ${t('Approve …')}
       </button>
-      <span class="grow"></span>
       <${Do}
         kind="danger"
         run=${() => api('POST', '/api/devices/reject', { request: x.request_id ?? '' })}>
         ${t('Reject')}
       <//>
-    </div>`}
+    </footer>`}
   </section>`;
 
 /** When a device was seen. @param {{x: Device}} p */

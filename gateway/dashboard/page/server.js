@@ -107,7 +107,7 @@ function Overview({ s }) {
       </div>
     </section>`}
     ${may('audit:read') && html`<${Charts} name=${s.name} />`}
-    <div class="cols c11">
+    <div class=${s.sandbox ? 'cols c11' : 'cols'}>
       <section class="box" aria-label=${t('Facts')}>
         <header><h2>${t('Facts')}</h2></header>
         <div class="body">
@@ -122,12 +122,14 @@ function Overview({ s }) {
             <dd>${s.restarts}</dd>
             <dt>${t('Calls')}</dt>
             <dd>
-              ${t('{n} since yaya runs, {bad} failed or refused; p50 {p50}, p95 {p95}', {
-                n: s.calls.total,
-                bad: s.calls.errors,
-                p50: ms(s.calls.p50_ms),
-                p95: ms(s.calls.p95_ms),
-              })}
+              ${s.calls.total
+                ? t('{n} since yaya runs, {bad} failed or refused; p50 {p50}, p95 {p95}', {
+                    n: s.calls.total,
+                    bad: s.calls.errors,
+                    p50: ms(s.calls.p50_ms),
+                    p95: ms(s.calls.p95_ms),
+                  })
+                : t('none since yaya runs')}
             </dd>
             ${s.last_error &&
             !['ready', 'installing'].includes(s.state) &&
@@ -170,8 +172,8 @@ function Charts({ name }) {
       <header>
         <h2>${t('Latency')}</h2>
         <${Legend} lines=${[
-          [p50, ms(of.total.p50_ms)],
-          [p95, ms(of.total.p95_ms)],
+          [p50, of.total.calls ? ms(of.total.p50_ms) : '–'],
+          [p95, of.total.calls ? ms(of.total.p95_ms) : '–'],
         ]} />
       </header>
       <div class="body low">
