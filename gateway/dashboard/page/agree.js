@@ -7,9 +7,11 @@ import { plain, words } from './text.js';
 import { Do, html, Name, Pre, Problem } from './ui.js';
 import { t } from './words.js';
 
-/** Shows in full what a change would run; the button that approves it has a delay.
- * @param {{changes: Admin<'Change'>[], done: () => void, cancel: () => void}} p */
-export function Agree({ changes, done, cancel }) {
+/** Shows in full what a change would run; the button that approves it has a delay. The notes in
+ * added are of something that comes with the change: first does it, and returns its reverse.
+ * @param {{changes: Admin<'Change'>[], done: () => void, cancel: () => void, added?: string[],
+ * first?: () => Promise<() => Promise<unknown>>}} p */
+export function Agree({ changes, done, cancel, added = [], first }) {
   const [left, setLeft] = useState(changes);
   const [results, setResults] = useState(/** @type {Map<string, string>} */ (new Map()));
   const drop = (/** @type {Admin<'Change'>} */ c) => {
@@ -21,9 +23,13 @@ export function Agree({ changes, done, cancel }) {
     const failed = new Map(results);
     const rest = left.filter((c) => !list.includes(c));
     for (const c of list) {
+      /** @type {(() => Promise<unknown>) | undefined} */
+      let back;
       try {
+        back = await first?.();
         await api('POST', `/api/mcp/changes/${seg(c.id)}/apply`);
       } catch (e) {
+        await back?.();
         failed.set(c.id, words(e));
         rest.push(c);
       }
@@ -55,6 +61,7 @@ export function Agree({ changes, done, cancel }) {
             (/** @type {string} */ n) =>
               html`<p class="muted"><${Name} text=${n} max=${300} /></p>`,
           )}
+          ${added.map((n) => html`<p class="muted">${n}</p>`)}
           <${Problem} error=${results.get(c.id)} />
           ${left.length > 1 &&
           html`<${Do}

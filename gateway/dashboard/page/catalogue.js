@@ -6,16 +6,33 @@ import { api, seg } from './api.js';
 import { Install } from './install.js';
 import { Tile } from './tile.js';
 import { go, href, may, useLoaded } from './state.js';
+import { style } from './style.js';
 import { plain } from './text.js';
 import { toast } from './toast.js';
 import { Do, Empty, html, Icon, Name, Of, Problem, typed, View } from './ui.js';
 import { t } from './words.js';
 
+style('servers');
+style('catalogue');
+
 /** @typedef {Admin<'CatalogEntry'>} Found */
+
+/** The kinds of a server, in the words that its badges and the filter have. */
+const KINDS = [
+  { title: t('All'), icon: '', has: () => true },
+  { title: t('Remote'), icon: 'globe', has: (/** @type {string} */ k) => k === 'remote' },
+  {
+    title: t('This machine'),
+    icon: 'terminal',
+    has: (/** @type {string} */ k) => k !== 'remote' && k !== 'oci',
+  },
+  { title: t('Container'), icon: 'lock', has: (/** @type {string} */ k) => k === 'oci' },
+];
 
 /** @param {{rest: string[]}} p */
 export default function Catalogue({ rest: [words = ''] }) {
   const [text, setText] = useState(words);
+  const [kind, setKind] = useState(0);
   const [chosen, setChosen] = useState(/** @type {Found | null} */ (null));
   const of = useLoaded(`/api/catalogue?q=${encodeURIComponent(words)}`, ['servers']);
   return html`<${View}
@@ -33,12 +50,25 @@ export default function Catalogue({ rest: [words = ''] }) {
       }}>
       <input
         type="search"
+        class="grow"
         maxlength="200"
         aria-label=${t('Search the catalogue')}
         placeholder=${t('Search the catalogue')}
         value=${text}
         onInput=${typed(setText)} />
       <button type="submit"><${Icon} of="search" />${t('Search')}</button>
+      <span class="seg" role="group" aria-label=${t('Show')}>
+        ${KINDS.map(
+          (k, i) =>
+            html`<button
+              key=${i}
+              type="button"
+              aria-pressed=${i === kind}
+              onClick=${() => setKind(i)}>
+              ${k.title}
+            </button>`,
+        )}
+      </span>
     </form>
     <${Of} of=${of}>
       ${(/** @type {Admin<'CatalogPage'>} */ page) => html`
@@ -52,7 +82,7 @@ export default function Catalogue({ rest: [words = ''] }) {
                 { name: r.name, error: plain(r.error) },
               )} />`,
         )}
-        <${Pages} key=${words} first=${page} choose=${setChosen} />
+        <${Pages} key=${words} first=${page} kind=${kind} choose=${setChosen} />
       `}
     <//>
     ${chosen && html`<${Install} entry=${chosen} close=${() => setChosen(null)} />`}
@@ -60,17 +90,20 @@ export default function Catalogue({ rest: [words = ''] }) {
 }
 
 /** The servers of one page, and of those that were asked for after it.
- * @param {{first: Admin<'CatalogPage'>, choose: (s: Found) => void}} p */
-function Pages({ first, choose }) {
+ * @param {{first: Admin<'CatalogPage'>, kind: number, choose: (s: Found) => void}} p */
+function Pages({ first, kind, choose }) {
   const [more, setMore] = useState(/** @type {Admin<'CatalogPage'>[]} */ ([]));
   const pages = [first, ...more];
-  const all = pages.flatMap((p) => p.servers);
+  const all = pages.flatMap((p) => p.servers).filter((s) => s.kinds.some(KINDS[kind].has));
   const next = pages.at(-1)?.next;
-  if (!all.length) return html`<${Empty} icon="catalogue">${t('No server fits.')}<//>`;
   return html`
-    <ul class="plain cards">
-      ${all.map((s) => html`<${Card} key=${`${s.registry} ${s.name}`} s=${s} choose=${choose} />`)}
-    </ul>
+    ${all.length
+      ? html`<ul class="plain cards catalogue">
+          ${all.map(
+            (s) => html`<${Card} key=${`${s.registry} ${s.name}`} s=${s} choose=${choose} />`,
+          )}
+        </ul>`
+      : html`<${Empty} icon="catalogue">${t('No server fits.')}<//>`}
     ${next &&
     html`<div class="buttons">
       <${Do} run=${async () => {
@@ -93,8 +126,10 @@ const Card = ({ s, choose }) =>
         <small class="faint"><${Name} text=${s.name} max=${80} /></small>
       </span>
       ${s.installed
-        ? html`<a class="badge" href=${href('servers', s.installed)}>${t('Added')}</a
-            >`
+        ? html`<a class="badge good" href=${href('servers', s.installed)}>
+            <${Icon} of="check" />
+            ${t('Added')}
+          </a>`
         : may('config:write') &&
           html`<button
             type="button"
@@ -106,9 +141,16 @@ const Card = ({ s, choose }) =>
           </button>`}
     </span>
     <p><${Name} text=${s.description} max=${300} /></p>
-    <p class="faint">
-      <bdi>${s.kinds.join(', ')} · ${s.version} · ${s.registry}</bdi>
-      ${s.deprecated && html` · <span class="bad">${t('deprecated')}</span>`}
+    <p class="faint flex">
+      ${s.kinds.map((k) => {
+        const of = KINDS.findLast((x) => x.has(k));
+        return html`<span class="badge" key=${k} title=${of?.title}>
+          <${Icon} of=${of?.icon ?? ''} />
+          <bdi>${plain(k)}</bdi>
+        </span>`;
+      })}
+      <bdi class="cut">${s.version} · ${s.registry}</bdi>
+      ${s.deprecated && html`<span class="badge bad">${t('deprecated')}</span>`}
     </p>
   </li>`;
 

@@ -4,6 +4,7 @@ import { useEffect, useState } from './vendor/hooks.js';
 import { Agree } from './agree.js';
 import { api, seg } from './api.js';
 import { Dialog } from './dialog.js';
+import { allow, Callers, everybody, ruled } from './callers.js';
 import { go } from './state.js';
 import { plain } from './text.js';
 import { Do, Field, html, Name, Problem, typed } from './ui.js';
@@ -21,6 +22,7 @@ export function Install({ entry, close }) {
   const [profile, setProfile] = useState('');
   const [hosts, setHosts] = useState('');
   const [values, setValues] = useState(/** @type {Record<string, string>} */ ({}));
+  const [callers, setCallers] = useState(everybody);
   const [change, setChange] = useState(/** @type {Admin<'Change'> | null} */ (null));
   const load = async (/** @type {string} */ id) => {
     const query = new URLSearchParams({
@@ -74,6 +76,8 @@ export function Install({ entry, close }) {
   if (change)
     return html`<${Agree}
       changes=${[change]}
+      added=${ruled(callers)}
+      first=${() => allow(name.trim(), callers)}
       cancel=${() => setChange(null)}
       done=${() => {
         close();
@@ -85,7 +89,7 @@ export function Install({ entry, close }) {
     onClose=${close}>
     <${Problem} error=${error} />
     <p class="muted">
-      <${Name} text=${entry.name} max=${200} /> ${entry.version} ·${entry.registry}
+      <${Name} text=${entry.name} max=${200} /> ${entry.version} · ${entry.registry}
     </p>
     ${s?.stale && html`<${Problem} error=${t('The registry does not answer: this may be old.')} />`}
     ${entry.deprecated &&
@@ -149,6 +153,7 @@ export function Install({ entry, close }) {
             html`<input id=${id} value=${hosts} spellcheck="false" onInput=${typed(setHosts)} />`}
         <//>`}
       `}
+      <${Callers} now=${callers} set=${setCallers} />
     `}
     <div class="buttons">
       <button type="button" onClick=${close}>${t('Cancel')}</button>
@@ -190,8 +195,9 @@ const Ways = ({ s, option, choose }) =>
 /** A field of an input. A secret is not shown, and goes to the store of secrets.
  * @param {{i: Input, value: string, set: (v: string) => void}} p */
 function Value({ i, value, set }) {
+  const about = plain(i.description ?? '');
   const hint = [
-    plain(i.description ?? ''),
+    about && !/[.!?。]$/.test(about) ? `${about}.` : about,
     i.secret ? t('Secret: kept in the store of secrets.') : '',
     i.repeated ? t('One a line.') : '',
   ]
