@@ -24,6 +24,7 @@ import (
 	"github.com/yaya-ai/yaya/plugins/llm_echo"
 	"github.com/yaya-ai/yaya/plugins/llm_openai"
 	"github.com/yaya-ai/yaya/plugins/memory_sqlite"
+	"github.com/yaya-ai/yaya/plugins/provider"
 	"github.com/yaya-ai/yaya/plugins/skills"
 	"github.com/yaya-ai/yaya/plugins/strategy_coder"
 	"github.com/yaya-ai/yaya/plugins/strategy_react"
@@ -52,6 +53,7 @@ type core struct {
 	memory   *memory_sqlite.Plugin
 	plugins  *thirdParty
 	packages *packages
+	models   *modelList
 	recorded *bus.Subscription
 	// telemetry sends traces and metrics; nil if they go nowhere.
 	telemetry *telemetry.Telemetry
@@ -68,9 +70,12 @@ func openCore(ctx context.Context, st *stores) (_ *core, err error) {
 		st: st, procs: &proc.Manager{Guard: true, Escaped: tellEscapees(at.log)}, metrics: at.metrics, mix: new(measure.Mix),
 		commands: new(commands), memory: memory_sqlite.New(filepath.Join(at.data.Name(), "memory.db")),
 	}
+	if c.models, err = openModels(at.data, at.settings); err != nil {
+		at.log.Warn().Err(err).Msg("the list of models in the data directory is not used")
+	}
 	cfg := kernel.Config{
 		Data: at.data, Settings: at.settings, Workspace: st.workspace, Version: Version(), Asker: mcpbridge.AskCaller,
-		Observer: observers{c.metrics, usage{c.mix}, st.record}, Scopes: auth.ScopeNames(), Secrets: at.secrets, Synced: at.metrics.Synced("tape"), Log: at.log,
+		Observer: observers{c.metrics, usage{c.mix}, st.record}, Scopes: auth.ScopeNames(), Secrets: at.secrets, Models: c.models.catalogue, Synced: at.metrics.Synced("tape"), Log: at.log,
 	}
 	if st.controlPlane != nil {
 		cfg.Audit, cfg.Denied = st.controlPlane.decided, st.controlPlane.guarded
@@ -143,11 +148,12 @@ func openCore(ctx context.Context, st *stores) (_ *core, err error) {
 // agents are the plugins that agents are made of, in the order in which they are
 // loaded; the first provider is the one that works out of the box.
 func (c *core) agents() []plugin.Plugin {
+	env := provider.Env{Getenv: os.Getenv, Models: c.models.catalogue}
 	return []plugin.Plugin{
 		strategy_react.New(),
 		llm_echo.New(),
-		llm_openai.New(os.Getenv),
-		llm_anthropic.New(os.Getenv),
+		llm_openai.New(env),
+		llm_anthropic.New(env),
 		c.memory,
 		agent_tool.New(c.kernel.Sessions, c.kernel.Loop),
 		c.files, c.shell, c.coder, c.skills, c.skills.Tool(),

@@ -135,7 +135,7 @@ func (f *front) newAPI(live *admin.Live) *admin.API {
 	cfg := admin.Config{
 		Bus: k.Bus, Settings: at.settings, Plugins: k.Plugins, Installer: c.plugins, Devices: st.controlPlane.devices, Control: st.controlPlane.log,
 		Servers: serverAdmin{f.manager, c.metrics, at.log, &f.bridge.past}, Files: f.files, Folders: st.folders, Registry: k.Tools, Dispatch: k.Dispatch, Artifacts: k.Artifacts, Approvals: k.Approvals,
-		Catalog: f.catalog, Secrets: f.catalog.secrets, Plane: st.controlPlane.plane, Live: live, Reads: st.controlPlane.reads, Title: f.chats.Title,
+		Catalog: f.catalog, Models: c.models, Secrets: f.catalog.secrets, Plane: st.controlPlane.plane, Live: live, Reads: st.controlPlane.reads, Title: f.chats.Title,
 		Traffic: &admin.Traffic{Log: st.record.log, Data: at.data, Bodies: st.record.bodies}, Logs: b.mcp.Logs, Mask: at.secrets.String,
 		CheckSetting: SettingChecker(at.settings, f.in.addrs), Doctor: f.doctor.examine, Fingerprint: f.in.source.fingerprint,
 		Nodes:       st.controlPlane.members(),

@@ -215,11 +215,14 @@ func (w *world) recorded(id string, size int) (n int) {
 // history is shortened between two calls, no request is too long, and what the user asked
 // is in each. The tape keeps everything, and gives the same view after a restart.
 func TestATurnOutgrowsTheWindow(t *testing.T) {
-	for name, size := range map[string]int{"short results": 900, "long results": 6000, "results longer than the window": 60_000} {
+	for name, size := range map[string]int{"short results": 900, "long results": 6000, "results longer than the window": 60_000, "a window of the catalogue": 6000} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			p := &tight{window: 8192, calls: 40, words: named, size: size}
 			settings := map[string]string{"providers.test-tight.context_window": `8192`}
+			if name == "a window of the catalogue" {
+				settings = map[string]string{"providers.test-tight.model": `"gpt-4"`}
+			}
 			var before []string
 			inTight(t, dir, p, settings, func(t *testing.T, w *world) {
 				if out := w.run("s1", "work: count the lines"); out.Err != nil || out.Text != "it is done" || out.Steps != 41 {

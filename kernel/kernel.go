@@ -28,6 +28,7 @@ import (
 	"github.com/yaya-ai/yaya/kernel/config"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/loop"
+	"github.com/yaya-ai/yaya/kernel/models"
 	"github.com/yaya-ai/yaya/kernel/plugin"
 	"github.com/yaya-ai/yaya/kernel/session"
 	"github.com/yaya-ai/yaya/kernel/tool"
@@ -57,6 +58,8 @@ type Config struct {
 	Secrets *masked.Secrets
 	// Owner says which sessions this node of a cluster may write to; nil: all.
 	Owner session.Owner
+	// Models is the catalogue of models; nil: the one that comes with yaya.
+	Models *models.Catalogue
 	// Synced is called with the time of every fsync of a tape. Optional.
 	Synced func(time.Duration)
 	Log    zerolog.Logger
@@ -238,7 +241,7 @@ func (k *Kernel) drive() (err error) {
 		Attached:      k.attached,
 		Admit:         k.admitted,
 		Notes:         k.later.note,
-		Window:        k.window,
+		Model:         k.model,
 		LLMTimeout:    func() time.Duration { return k.Settings.Duration("loop.llm_timeout") },
 		Compaction: func() (session.CompactOptions, bool) {
 			return session.CompactOptions{
@@ -261,20 +264,6 @@ func (k *Kernel) admitted(ctx context.Context, session, prompt string) (string, 
 		return "", err
 	}
 	return notes, k.Plugins.Admit(ctx, session, prompt)
-}
-
-// window returns the size of a provider's window that its settings name, 0 if they do not.
-func (k *Kernel) window(provider string) int {
-	view := k.Settings.Providers()
-	i := view.GetInstance(cmp.Or(provider, view.ActiveID()))
-	if i == nil {
-		return 0
-	}
-	n := 0
-	if json.Unmarshal(i.Config[config.WindowField], &n) != nil {
-		return 0
-	}
-	return n
 }
 
 // ledger writes asks and answers to tapes.

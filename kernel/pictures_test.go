@@ -74,6 +74,32 @@ func TestPicturesOfTools(t *testing.T) {
 	})
 }
 
+// MIS-3: a model that takes no pictures gets none, by the catalogue or by the settings of its provider,
+// and is told so.
+func TestPicturesForBlindModels(t *testing.T) {
+	for name, tc := range map[string]struct {
+		settings map[string]string
+		want     []string
+	}{
+		"catalogue": {map[string]string{"providers.test-clipping.model": `"o3-mini"`}, nil},
+		"settings":  {map[string]string{"providers.test-clipping.images": `false`}, nil},
+		"override":  {map[string]string{"providers.test-clipping.model": `"o3-mini"`, "providers.test-clipping.images": `true`}, []string{"tool image/png PNG one"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &clipping{tool: "shoot", answers: []clip{{args: `{"name":"one"}`, stop: event.StopToolCalls}, {text: "done"}}}
+			withClipsIn(t, "", p, tc.settings, func(t *testing.T, w *world) {
+				w.camera(0)
+				w.run("s1", "look")
+				equal(t, seen(p, 1), tc.want...)
+				last := p.requests[1].History
+				if told := strings.Contains(last[len(last)-1].Content, "[1 picture is not shown: this model takes no pictures]"); told != (len(tc.want) == 0) {
+					t.Errorf("the result is %q, want it to say whether its picture is shown", last[len(last)-1].Content)
+				}
+			})
+		})
+	}
+}
+
 // MIS-5, MIS-2: the pictures of a request are bounded, the newest count, and they are the first
 // to go when the window is full. One that is too large stays out.
 func TestPicturesAreBounded(t *testing.T) {

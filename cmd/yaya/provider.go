@@ -28,7 +28,7 @@ func providerCommand(g *daemon.Flags) *cobra.Command {
 		Use: "provider", Short: "Manage the model providers that agents use", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(providerListCommand(g), providerAddCommand(g), providerUseCommand(g), providerTestCommand(g), providerRemoveCommand(g))
+	c.AddCommand(providerListCommand(g), providerAddCommand(g), providerUseCommand(g), providerTestCommand(g), providerModelsCommand(g), providerRefreshCommand(g), providerRemoveCommand(g))
 	return c
 }
 

@@ -47,6 +47,7 @@ type Config struct {
 	Control   control.Log
 	Servers   Servers
 	Catalog   Catalog
+	Models    Models
 	Files     Files
 	Registry  *tool.Registry
 	Dispatch  *tool.Dispatcher
@@ -114,7 +115,7 @@ func New(cfg Config) *API {
 		},
 	})
 	for _, declare := range []func(){
-		a.settingsRoutes, a.pluginRoutes, a.extraRoutes, a.sandboxRoutes, a.providerRoutes, a.serverRoutes, a.catalogRoutes, a.changeRoutes, a.toolRoutes, a.approvalRoutes,
+		a.settingsRoutes, a.pluginRoutes, a.extraRoutes, a.sandboxRoutes, a.providerRoutes, a.modelRoutes, a.serverRoutes, a.catalogRoutes, a.changeRoutes, a.toolRoutes, a.approvalRoutes,
 		a.folderRoutes, a.deviceRoutes, a.tokenRoutes, a.secretRoutes, a.clientRoutes, a.fileRoutes, a.clusterRoutes, a.trafficRoutes, a.notificationRoutes,
 	} {
 		declare()

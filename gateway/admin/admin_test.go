@@ -31,6 +31,7 @@ import (
 	"github.com/yaya-ai/yaya/kernel/tool"
 	"github.com/yaya-ai/yaya/plugins/llm_echo"
 	"github.com/yaya-ai/yaya/plugins/llm_openai"
+	"github.com/yaya-ai/yaya/plugins/provider"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -71,7 +72,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	reg.Load(t.Context(), true, llm_echo.New(), llm_openai.New(func(string) string { return "" }))
+	reg.Load(t.Context(), true, llm_echo.New(), llm_openai.New(provider.Env{Getenv: func(string) string { return "" }}))
 	if err := reg.Seed(); err != nil {
 		t.Fatal(err)
 	}

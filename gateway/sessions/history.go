@@ -45,6 +45,7 @@ type (
 		Messages  []Message    `json:"messages"`
 		ToolCalls []TurnCall   `json:"tool_calls"`
 		Usage     *event.Usage `json:"usage,omitempty"`
+		CostUSD   float64      `json:"cost_usd,omitempty" doc:"as far as prices are known"`
 		Steps     int          `json:"steps,omitempty"`
 		Error     string       `json:"error,omitempty"`
 		Kind      string       `json:"kind,omitempty" doc:"of the failure"`
@@ -217,7 +218,7 @@ func (t *Turn) note(n session.Note, e session.Entry) {
 	case toolCompletedData: // of a call that never ran
 		t.result(d.ToolResult)
 	case endData:
-		t.EndedAt, t.Usage, t.Steps, t.Error, t.Kind = control.Stamp(e.Date), d.Usage, d.Steps, d.Error, d.Kind
+		t.EndedAt, t.Usage, t.CostUSD, t.Steps, t.Error, t.Kind = control.Stamp(e.Date), d.Usage, d.CostUSD, d.Steps, d.Error, d.Kind
 		switch n.Name {
 		case event.TurnWasCompleted.Name():
 			t.Status = "completed"

@@ -92,6 +92,8 @@ type (
 		Text      string       `json:"text"`
 		ToolCalls []toolCall   `json:"tool_calls"`
 		Usage     *event.Usage `json:"usage,omitempty"`
+		Model     string       `json:"model,omitempty"`
+		CostUSD   float64      `json:"cost_usd,omitempty"`
 	}
 	toolCall struct {
 		ID    string          `json:"id"`
@@ -137,11 +139,13 @@ type (
 		By         string `json:"by,omitempty"`
 	}
 	endData struct {
-		Usage  *event.Usage `json:"usage,omitempty"`
-		Steps  int          `json:"steps,omitempty"`
-		Error  string       `json:"error,omitempty"`
-		Kind   string       `json:"kind,omitempty"`
-		Reason string       `json:"reason,omitempty"`
+		Usage *event.Usage `json:"usage,omitempty"`
+		// CostUSD is the cost of the turn in US dollars, as far as prices are known.
+		CostUSD float64 `json:"cost_usd,omitempty"`
+		Steps   int     `json:"steps,omitempty"`
+		Error   string  `json:"error,omitempty"`
+		Kind    string  `json:"kind,omitempty"`
+		Reason  string  `json:"reason,omitempty"`
 	}
 	queueData struct {
 		Queue []queued `json:"queue"`
@@ -293,7 +297,7 @@ func note(n session.Note) (string, any, bool) {
 		if p.RequestID == "" { // calls that the strategy makes
 			return "", nil, false
 		}
-		return OutputCompleted, outputData{p.Text, calls(p.ToolCalls), &p.Usage}, true
+		return OutputCompleted, outputData{p.Text, calls(p.ToolCalls), &p.Usage, p.Model, p.CostUSD}, true
 	case event.ToolCall: // tool.call.start
 		return ToolStarted, toolStartedData{toolCall{p.ID, p.Name, p.Args}}, true
 	case event.ToolError:
@@ -327,7 +331,7 @@ func note(n session.Note) (string, any, bool) {
 		_ = json.Unmarshal(n.Data, &w) // an older record has neither
 		return ApprovalWithdrawn, answerData{ApprovalID: p.ID, ToolCallID: w.CallID, ToolName: w.Tool, Reason: p.Reason}, true
 	case event.TurnCompleted:
-		return TurnCompleted, endData{Usage: &p.Usage, Steps: p.Steps}, true
+		return TurnCompleted, endData{Usage: &p.Usage, CostUSD: p.CostUSD, Steps: p.Steps}, true
 	case event.TurnFailed:
 		return SessionFailed, endData{Error: p.Error, Kind: p.Kind}, true
 	case event.TurnCancelled:

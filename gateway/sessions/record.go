@@ -42,9 +42,9 @@ type SessionUsage struct {
 	event.Usage
 	Turns int `json:"turns" doc:"turns that have ended"`
 	Steps int `json:"steps" doc:"calls of the model"`
-	// CostUSD is its cost at the models' prices (input_price and output_price
-	// of its provider); tokens without a price cost nothing.
-	CostUSD float64 `json:"cost_usd" doc:"by the configured prices; 0 without"`
+	// CostUSD is its cost at the prices of its models, as far as these are known; tokens
+	// without a price cost nothing.
+	CostUSD float64 `json:"cost_usd" doc:"as far as the prices of its models are known"`
 }
 
 // Session is a session as clients see it, and the content of session.json.
@@ -204,7 +204,11 @@ func (r *record) note(n session.Note, turn string, price func(model string, u ev
 		if json.Unmarshal(n.Data, &l) == nil && l.RequestID != "" { // else the strategy has said it
 			r.Usage.Usage = llm.Add(r.Usage.Usage, l.Usage)
 			r.Usage.Steps++
-			r.Usage.CostUSD += price(r.Model, l.Usage)
+			if l.Model != "" || l.CostUSD > 0 { // else an older tape's, or a plugin's that does not say
+				r.Usage.CostUSD += max(l.CostUSD, 0)
+			} else {
+				r.Usage.CostUSD += price(r.Model, l.Usage)
+			}
 		}
 	case event.TurnWasCompleted.Name():
 		r.Status, r.LastTurnID = Active, turn

@@ -35,6 +35,7 @@ var allowed = map[string][]string{
 	"kernel/config":                 {"kernel/event", "kernel/bus"},
 	"kernel/llm":                    {"kernel/event"},
 	"kernel/plugin":                 {"kernel/event", "kernel/bus", "kernel/config", "kernel/tool"},
+	"kernel/models":                 {"kernel/event", "kernel/config"},
 	"kernel/loop":                   {"kernel/event", "kernel/bus", "kernel/session", "kernel/tool", "kernel/llm"},
 	"kernel":                        {"kernel/..."},
 	"plugins/strategy_react":        {"kernel/..."},

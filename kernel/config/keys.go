@@ -68,6 +68,7 @@ var Keys = []Key{
 	{"hooks.claude", `false`, "run the hooks in .claude/settings.json, too: yours, and those of trusted folders", boolean},
 	{"loop.max_iterations", `500`, "model calls in one turn", number},
 	{"loop.llm_timeout", `"10m"`, "how long one model call may take", duration},
+	{"models.source", `"https://models.dev/api.json"`, "where yaya provider refresh gets the list of models: models.dev, or a copy of its api.json", text},
 	{"compaction.enabled", `true`, "shorten histories that near the model's window", boolean},
 	{"compaction.threshold", "", "tokens of a request from which on its history is shortened, at most 80 % of the model's window", number},
 	{"compaction.target", "", "tokens of a history after its older part was summarized", number},
@@ -159,6 +160,9 @@ func ValidKey(key string) bool { return keyPattern().MatchString(key) }
 func CheckValue(key string, v json.RawMessage) error {
 	if err := checkForm(key, v); err != nil {
 		return err
+	}
+	if strings.HasPrefix(key, "providers.") {
+		return checkProviderFact(key, v)
 	}
 	if k, _ := lookupKey(key); (k.kind != list || key == "approval.rules") && !strings.HasPrefix(key, GroupsPrefix) {
 		return nil

@@ -17,8 +17,19 @@ import (
 const (
 	ActiveKey = "provider"
 	seededKey = "_meta.providers_seeded_at"
-	// WindowField is the field of a provider with the size of its model's window in tokens.
+)
+
+// Fields of a provider that say what the catalogue of models says otherwise.
+const (
+	// WindowField is the size of the model's window in tokens.
 	WindowField = "context_window"
+	// ImagesField is whether the model takes pictures.
+	ImagesField = "images"
+	// The prices are in US dollars for a million tokens.
+	InputPriceField      = "input_price"
+	OutputPriceField     = "output_price"
+	CacheReadPriceField  = "cache_read_price"
+	CacheWritePriceField = "cache_write_price"
 )
 
 // windows is the range of [WindowField].
@@ -50,6 +61,28 @@ func checkProviderKey(key string, v json.RawMessage) error {
 	}
 	return nil
 }
+
+// checkProviderFact checks the fields that say what the catalogue of models says otherwise. The live
+// part may hold others, which count as not set.
+func checkProviderFact(key string, v json.RawMessage) error {
+	_, field, _ := strings.Cut(strings.TrimPrefix(key, "providers."), ".")
+	switch field {
+	case InputPriceField, OutputPriceField, CacheReadPriceField, CacheWritePriceField:
+		var x float64
+		if json.Unmarshal(v, &x) != nil || string(v) == "null" || x < 0 || x > maxPrice {
+			return fmt.Errorf("%s must be US dollars for a million tokens, a number from 0 to %d, not %s", key, maxPrice, cut.Text(string(v), maxValueShown))
+		}
+	case ImagesField:
+		var b bool
+		if json.Unmarshal(v, &b) != nil || string(v) == "null" {
+			return fmt.Errorf("%s must be true or false, not %s", key, cut.Text(string(v), maxValueShown))
+		}
+	}
+	return nil
+}
+
+// maxPrice excludes mistakes, in US dollars for a million tokens.
+const maxPrice = 100_000
 
 // Instance is one configured provider.
 type Instance struct {

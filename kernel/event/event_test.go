@@ -34,7 +34,7 @@ var contract = map[string]string{
 	"assistant.message.done":       "content tool_calls",                                                                              // Y-24
 	"llm.call.request":             "provider model messages tools? params",                                                           // Y-25
 	"llm.call.delta":               "content? reasoning? tool_call_partial? request_id?",                                              // Y-26
-	"llm.call.response":            "text? tool_calls? usage reasoning? stop_reason? request_id?",                                     // Y-27
+	"llm.call.response":            "text? tool_calls? usage reasoning? stop_reason? model? cost_usd? request_id?",                    // Y-27
 	"llm.call.error":               "error kind? status_code? retry_after_s? overflow? context_window? request_id?",                   // Y-28
 	"tool.call.request":            "id name args schema_version? request_id?",                                                        // Y-30
 	"tool.call.start":              "id name args",                                                                                    // Y-31
@@ -71,7 +71,7 @@ var contract = map[string]string{
 	"session.replay.entry":         "session_id entry_id kind payload",                                                                // Y-59
 	"session.replay.done":          "session_id connection_id replayed",                                                               // Y-60
 	"turn.started":                 "turn_id model? tool_generation",                                                                  // amendment
-	"turn.completed":               "turn_id usage steps",                                                                             // amendment
+	"turn.completed":               "turn_id usage steps cost_usd?",                                                                   // amendment
 	"turn.failed":                  "turn_id error kind",                                                                              // amendment
 	"turn.cancelled":               "turn_id reason",                                                                                  // amendment
 	"turn.note":                    "name text",                                                                                       // amendment

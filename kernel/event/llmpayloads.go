@@ -49,6 +49,10 @@ type LLMResponse struct {
 	Reasoning []Reasoning `json:"reasoning,omitempty"`
 	// StopReason says why the answer ended; "" is [StopEnd].
 	StopReason StopReason `json:"stop_reason,omitempty"`
+	// Model is the model that has answered, and CostUSD what that cost in US dollars, 0 if nobody
+	// knows the model's prices.
+	Model   string  `json:"model,omitempty"`
+	CostUSD float64 `json:"cost_usd,omitempty"`
 	Request
 }
 

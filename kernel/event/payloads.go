@@ -393,6 +393,8 @@ type TurnCompleted struct {
 	TurnID string `json:"turn_id"`
 	Usage  Usage  `json:"usage"`
 	Steps  int    `json:"steps"`
+	// CostUSD is the cost of the turn in US dollars, as far as prices are known.
+	CostUSD float64 `json:"cost_usd,omitempty"`
 }
 
 // Denied is the kind of the failure of a turn whose message was denied. The model gets that message

@@ -37,6 +37,8 @@ type RunnerConfig struct {
 	Secrets *masked.Secrets
 	// Report is called with errors of publishing.
 	Report func(error)
+	// Price returns what the tokens of a call cost, in US dollars. Optional.
+	Price func(instance, model string, u event.Usage) float64
 	// Timeout bounds a call with all its attempts. Default 10 min.
 	Timeout time.Duration
 	// Attempts is how often a call is tried. Default 4.
@@ -104,7 +106,10 @@ func (r *Runner) Start(ev event.Event, p Provider) {
 			r.fail(ev, Explain(AsError(err)))
 			return
 		}
-		res.Request = event.Request{RequestID: ev.ID}
+		res.Request, res.Model = event.Request{RequestID: ev.ID}, cmp.Or(req.Model, p.ModelName())
+		if r.cfg.Price != nil {
+			res.CostUSD = r.cfg.Price(p.Name(), res.Model, res.Usage)
+		}
 		if err := r.cfg.Emit(event.LLMCallResponse.Name(), ev.SessionID, res); err != nil { // it is too long, say
 			r.fail(ev, &Error{Kind: event.LLMOther, Err: fmt.Errorf("the answer could not be passed on: %w", err)})
 		}

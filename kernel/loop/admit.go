@@ -420,9 +420,11 @@ type Outcome struct {
 	Text   string // the assistant's last message
 	Steps  int
 	Usage  event.Usage
-	Calls  []event.ToolCall // in the order in which they were asked for
-	Err    error            // nil when it was completed
-	Kind   string           // of the failure
+	// CostUSD is its cost in US dollars, as far as prices are known.
+	CostUSD float64
+	Calls   []event.ToolCall // in the order in which they were asked for
+	Err     error            // nil when it was completed
+	Kind    string           // of the failure
 }
 
 // Run submits a prompt and waits for its turn. When ctx ends first, the turn is

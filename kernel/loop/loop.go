@@ -56,8 +56,9 @@ type Config struct {
 
 	MaxIterations func() int           // default [DefaultMaxIterations]
 	LLMTimeout    func() time.Duration // default 10 min
-	// Window is the size of a provider's window in tokens, 0 if nobody has named it.
-	Window func(provider string) int
+	// Model returns what is known of a model at a provider; "" is the model that the provider has.
+	// Default: nothing, and it may take pictures.
+	Model func(provider, model string) Model
 	// Compaction says how to shorten histories that near the window; false switches it off. A
 	// threshold counts in addition to 80 % of the window. Default: on, by the window.
 	Compaction func() (session.CompactOptions, bool)
@@ -120,10 +121,19 @@ func (c Config) withDefaults() Config {
 	if c.Notes == nil {
 		c.Notes = func(string, int, []string) string { return "" }
 	}
-	if c.Window == nil {
-		c.Window = func(string) int { return 0 }
+	if c.Model == nil {
+		c.Model = func(_, model string) Model { return Model{ID: model} }
 	}
 	return c
+}
+
+// Model holds the facts about a model that turns depend on.
+type Model struct {
+	ID     string // "" if it is not known
+	Window int    // in tokens, by the settings; 0 if they do not say
+	Likely int    // its window if no error of the service has named another; 0: not known
+	Answer int    // the output limit of its answers that is asked for, in tokens; 0: the service's
+	Blind  bool   // it takes no pictures
 }
 
 // Loop runs the turns of all sessions.

@@ -1,6 +1,10 @@
 package loop
 
 import (
+	"fmt"
+	"slices"
+
+	"github.com/yaya-ai/yaya/internal/worded"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/session"
 )
@@ -89,4 +93,25 @@ func (t *turn) said() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.answered && t.seen == t.steers
+}
+
+// unseen returns a history for a model that takes no pictures. Those of tools have a name in the
+// text of their results.
+func unseen(history []event.Message) []event.Message {
+	var out []event.Message
+	for i, m := range history {
+		if len(m.Images) == 0 {
+			continue
+		}
+		if out == nil {
+			out = slices.Clone(history)
+		}
+		m.Content += fmt.Sprintf("\n[%s not shown: this model takes no pictures]", worded.Count(len(m.Images), "picture is", "pictures are"))
+		m.Images = nil
+		out[i] = m
+	}
+	if out == nil {
+		return history
+	}
+	return out
 }

@@ -41,7 +41,7 @@ func (t *turn) model(d event.DecideResponse) error {
 		case event.LLMResponse:
 			t.observe(ev)
 			t.weighed(req, r.Usage)
-			t.out.Usage = llm.Add(t.out.Usage, r.Usage)
+			t.spent(r)
 			if strings.TrimSpace(r.Text) == "" && len(r.ToolCalls) == 0 && t.cut == "" { // it would pass for an answer
 				return failed(string(event.LLMEmpty), "the provider %s answered nothing: neither text nor calls of tools", req.Provider)
 			}
@@ -78,6 +78,11 @@ func (t *turn) model(d event.DecideResponse) error {
 	}
 }
 
+// spent counts what a call took.
+func (t *turn) spent(r event.LLMResponse) {
+	t.out.Usage, t.out.CostUSD = llm.Add(t.out.Usage, r.Usage), t.out.CostUSD+max(r.CostUSD, 0)
+}
+
 // step counts a model call of the turn.
 func (t *turn) step() error {
 	if t.out.Steps >= t.limit {
@@ -96,13 +101,18 @@ func (t *turn) request(d event.DecideResponse) (req event.LLMRequest, seen int, 
 	if err != nil {
 		return req, 0, err
 	}
-	if err := t.admit(t.attached(history)); err != nil {
-		return req, 0, err
-	}
 	if d.Provider == "" { // the strategy leaves the choice to the user
 		if id, model, err := t.l.cfg.Provider(); err == nil { // otherwise nobody answers, and the turn says so
 			d.Provider, d.Model = id, cmp.Or(d.Model, model)
 		}
+	}
+	if chosen := t.l.providerOf(t.thread.id); chosen != "" && chosen != d.Provider {
+		d.Provider, d.Model = chosen, "" // the one that the provider has
+	}
+	known := t.l.cfg.Model(d.Provider, d.Model)
+	d.Model = cmp.Or(d.Model, known.ID)
+	if err := t.admit(t.attached(history)); err != nil {
+		return req, 0, err
 	}
 	own := ""
 	if t.session != nil {
@@ -127,10 +137,16 @@ func (t *turn) request(d event.DecideResponse) (req event.LLMRequest, seen int, 
 		}
 	}
 	t.systems = len(msgs)
-	if chosen := t.l.providerOf(t.thread.id); chosen != "" && chosen != d.Provider {
-		d.Provider, d.Model = chosen, "" // the one that the provider has
+	return event.LLMRequest{Provider: d.Provider, Model: d.Model, Messages: append(msgs, t.goOn(t.forModel(history, known), seen)...), Tools: t.offered(d.Tools), Params: objectParams(d.Params)}, seen, nil
+}
+
+// forModel returns the history as a model gets it: with notes as messages, and pictures if it takes some.
+func (t *turn) forModel(history []event.Message, known Model) []event.Message {
+	history = spoken(t.attached(history))
+	if known.Blind {
+		history = unseen(history)
 	}
-	return event.LLMRequest{Provider: d.Provider, Model: d.Model, Messages: append(msgs, t.goOn(spoken(t.attached(history)), seen)...), Tools: t.offered(d.Tools), Params: objectParams(d.Params)}, seen, nil
+	return history
 }
 
 // admit asks about the messages that the model is about to get for the first time: all that it

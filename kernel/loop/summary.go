@@ -13,7 +13,6 @@ import (
 	"github.com/yaya-ai/yaya/internal/worded"
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/event"
-	"github.com/yaya-ai/yaya/kernel/llm"
 	"github.com/yaya-ai/yaya/kernel/session"
 )
 
@@ -74,7 +73,7 @@ func (t *turn) sumUp(ctx context.Context, place string, req event.LLMRequest, to
 	}
 	switch r := ev.Payload.(type) {
 	case event.LLMResponse:
-		t.out.Usage = llm.Add(t.out.Usage, r.Usage)
+		t.spent(r)
 		return session.Shortened(r.Text, 8*tokens), nil // max_tokens is a wish
 	case event.LLMError:
 		if r.Overflow {

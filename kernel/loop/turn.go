@@ -155,7 +155,7 @@ func (t *turn) run() {
 		l.report(perr)
 		t.out.Err, t.out.Kind = err, kind
 	} else {
-		_, perr := bus.Publish(l.kernel, event.TurnWasCompleted, t.thread.id, event.TurnCompleted{TurnID: t.id, Usage: t.out.Usage, Steps: t.out.Steps})
+		_, perr := bus.Publish(l.kernel, event.TurnWasCompleted, t.thread.id, event.TurnCompleted{TurnID: t.id, Usage: t.out.Usage, Steps: t.out.Steps, CostUSD: t.out.CostUSD})
 		l.report(perr)
 	}
 	t.stop(nil)
@@ -185,9 +185,15 @@ func (t *turn) guarded() (kind string, err error) {
 	snap, release := t.l.cfg.Tools.Pin(t.thread.id)
 	defer release()
 	t.tools = snap
-	_, model, err := t.l.cfg.Provider()
+	provider, model, err := t.l.cfg.Provider()
 	if err != nil {
-		model = "" // the strategy may know better
+		provider, model = "", "" // the strategy may know better
+	}
+	if chosen := t.l.providerOf(t.thread.id); chosen != "" && chosen != provider {
+		provider, model = chosen, ""
+	}
+	if provider != "" {
+		model = t.l.cfg.Model(provider, model).ID
 	}
 	ev, err := bus.Publish(t.l.kernel.ForTurn(t.id), event.TurnWasStarted, t.thread.id, event.TurnStarted{TurnID: t.id, Model: model, ToolGeneration: snap.Generation()})
 	if err == nil && t.session != nil {

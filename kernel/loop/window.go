@@ -74,7 +74,8 @@ type load struct {
 func (t *turn) measure(req event.LLMRequest) load {
 	g := t.l.gauges.get(req)
 	w := load{ratio: g.ratio}
-	w.window = cmp.Or(t.l.cfg.Window(req.Provider), g.window, DefaultWindow)
+	known := t.l.cfg.Model(req.Provider, req.Model)
+	w.window = cmp.Or(known.Window, g.window, known.Likely, DefaultWindow)
 	if t.narrow > 0 {
 		w.window = min(w.window, t.narrow)
 	}
@@ -91,10 +92,10 @@ func (t *turn) measure(req event.LLMRequest) load {
 		Max        int `json:"max_tokens"`
 		Completion int `json:"max_completion_tokens"`
 	}
-	if json.Unmarshal(req.Params, &p) == nil { // many services count the answer, too
-		if answer := max(p.Max, p.Completion); answer > 0 && answer < w.window/2 {
-			w.limit = min(w.limit, w.window-answer)
-		}
+	_ = json.Unmarshal(req.Params, &p) // the provider says what is wrong with them
+	// Many services count the answer, too.
+	if answer := cmp.Or(max(p.Max, p.Completion), known.Answer); answer > 0 && answer < w.window/2 {
+		w.limit = min(w.limit, w.window-answer)
 	}
 	if o, _ := t.l.cfg.Compaction(); o.Threshold > 0 {
 		w.limit = min(w.limit, o.Threshold)
@@ -218,7 +219,7 @@ func (t *turn) sumUpHistory(req event.LLMRequest, w load, goal int) bool {
 func (t *turn) again(req event.LLMRequest) load {
 	history, err := t.history()
 	if err == nil { // else the next request reports it
-		req.Messages = append(req.Messages[:t.systems:t.systems], spoken(t.attached(history))...)
+		req.Messages = append(req.Messages[:t.systems:t.systems], t.forModel(history, t.l.cfg.Model(req.Provider, req.Model))...)
 	}
 	return t.measure(req)
 }

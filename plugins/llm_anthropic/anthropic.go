@@ -1,8 +1,7 @@
 // Package llm_anthropic connects to Anthropic's Messages API, and to services that copy it,
 // through anthropics/anthropic-sdk-go.
 //
-// An instance has max_tokens beside the fields that all have (see package provider): the output
-// limit of one answer, which the API demands. thinking_effort is "off", a level of the service
+// The API demands max_tokens, the output limit of one answer. thinking_effort is "off", a level of the service
 // such as "low" or "high" (adaptive thinking), or a number: a budget in tokens, for models that
 // do not know the levels.
 package llm_anthropic //nolint:staticcheck // plugins are named after what the configuration calls them
@@ -23,6 +22,7 @@ import (
 	"github.com/yaya-ai/yaya/internal/llmhttp"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/llm"
+	"github.com/yaya-ai/yaya/kernel/models"
 	"github.com/yaya-ai/yaya/plugins/provider"
 )
 
@@ -32,15 +32,14 @@ const Name = "llm-anthropic"
 // DefaultModel is the model of an instance that names none.
 const DefaultModel = "claude-sonnet-4-5"
 
-// DefaultMaxTokens is the output limit of an answer. All models of the API allow it; what is
-// longer is asked for in parts.
+// DefaultMaxTokens is the output limit of an answer of a model that nobody knows. All models of the
+// API allow it; what is longer is asked for in parts.
 const DefaultMaxTokens = 8192
 
-// New returns the plugin. getenv looks an environment variable up.
-func New(getenv func(string) string) *provider.Plugin {
+// New returns the plugin.
+func New(env provider.Env) *provider.Plugin {
 	return provider.New(provider.Service{
-		Name: Name, ID: "anthropic", Model: DefaultModel, AddressVar: "ANTHROPIC_BASE_URL", KeyVars: []string{"ANTHROPIC_API_KEY"},
-		Fields: map[string]string{"max_tokens": `{"type":"integer"}`}, //nolint:gosec // the name of a setting
+		Name: Name, ID: "anthropic", Model: DefaultModel, AddressVar: "ANTHROPIC_BASE_URL", KeyVars: []string{"ANTHROPIC_API_KEY"}, Address: "https://api.anthropic.com",
 		Client: func(s provider.Settings) llm.Provider {
 			opts := []option.RequestOption{
 				option.WithoutEnvironmentDefaults(), option.WithHTTPClient(s.HTTP),
@@ -52,15 +51,15 @@ func New(getenv func(string) string) *provider.Plugin {
 				opts = append(opts, option.WithBaseURL(strings.TrimSuffix(s.BaseURL, "/v1")))
 			}
 			c := anthropic.NewClient(opts...)
-			return &client{id: s.ID, model: s.Model, effort: s.Effort, most: int64(cmp.Or(s.Int("max_tokens"), DefaultMaxTokens)), api: &c.Messages}
+			return &client{id: s.ID, model: s.Model, effort: s.Effort, facts: s.Facts, api: &c.Messages}
 		},
-	}, getenv)
+	}, env)
 }
 
 // client is one instance.
 type client struct {
 	id, model, effort string
-	most              int64
+	facts             func(model string) models.Facts
 	api               *anthropic.MessageService
 }
 
@@ -98,7 +97,7 @@ func (c *client) params(req llm.Request) (anthropic.MessageNewParams, error) {
 			return anthropic.MessageNewParams{}, fmt.Errorf("params: %w", err)
 		}
 	}
-	p := anthropic.MessageNewParams{Model: anthropic.Model(cmp.Or(req.Model, c.model)), MaxTokens: cmp.Or(own.MaxTokens, c.most), StopSequences: own.StopSequences}
+	p := anthropic.MessageNewParams{Model: anthropic.Model(cmp.Or(req.Model, c.model)), MaxTokens: cmp.Or(own.MaxTokens, c.most(cmp.Or(req.Model, c.model))), StopSequences: own.StopSequences}
 	switch budget, err := strconv.ParseInt(c.effort, 10, 64); {
 	case c.effort == "off":
 		if own.Temperature != nil { // the API takes none beside thinking
@@ -124,6 +123,16 @@ func (c *client) params(req llm.Request) (anthropic.MessageNewParams, error) {
 	p.Messages = messages(req.History, c.id+"/"+string(p.Model))
 	remember(&p)
 	return p, nil
+}
+
+// most returns the output limit of an answer that nobody has set: that of the model, but little
+// enough for a request of 80 % of the window, which the API adds to it.
+func (c *client) most(model string) int64 {
+	f := c.facts(model)
+	if !f.Known || f.Output == 0 {
+		return DefaultMaxTokens
+	}
+	return int64(min(f.Output, f.Window/6))
 }
 
 // schema returns the schema of a tool's arguments in the SDK's form, with all of its members.

@@ -15,6 +15,7 @@ import (
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/plugins/llm_anthropic"
+	"github.com/yaya-ai/yaya/plugins/provider"
 	"github.com/yaya-ai/yaya/plugins/provider/providertest"
 )
 
@@ -68,7 +69,7 @@ func load(t *testing.T, url string, more map[string]string) *providertest.World 
 	for k, v := range more {
 		settings["providers.work."+k] = v
 	}
-	return providertest.New(t, llm_anthropic.New(func(string) string { return "" }), settings)
+	return providertest.New(t, llm_anthropic.New(provider.Env{Getenv: func(string) string { return "" }}), settings)
 }
 
 // Y-145, Y-146, Y-147, MIS-3: text, reasoning and parallel calls come as they are streamed, and
@@ -237,6 +238,28 @@ func TestThinking(t *testing.T) {
 	}
 }
 
+// MIS-3: the output limit is that of the model, as far as it leaves room in the window, and settings
+// count more.
+func TestOutputLimit(t *testing.T) {
+	for _, tc := range []struct {
+		model    string
+		settings map[string]string
+		want     string
+	}{
+		{"claude-a", nil, "8192 <nil>"},
+		{"claude-opus-4-6", nil, "128000 <nil>"},
+		{"claude-haiku-4-5", nil, "33333 <nil>"},
+		{"claude-haiku-4-5", map[string]string{"max_tokens": `900`, "temperature": `0`}, "900 0"},
+	} {
+		s := providertest.Serve(t, said("x", "end_turn"))
+		load(t, s.URL, tc.settings).Answer(event.LLMRequest{Provider: "work", Model: tc.model})
+		b := s.Requests()[0].Body
+		if got := fmt.Sprintf("%v %v", b["max_tokens"], b["temperature"]); got != tc.want {
+			t.Errorf("%s with %v: sent %s, want %s", tc.model, tc.settings, got, tc.want)
+		}
+	}
+}
+
 // MIS-3: why an answer ended.
 func TestStopReasons(t *testing.T) {
 	for reason, want := range map[string]event.StopReason{"end_turn": event.StopEnd, "stop_sequence": event.StopEnd, "max_tokens": event.StopLength, "model_context_window_exceeded": event.StopLength, "refusal": event.StopRefusal} {
@@ -296,7 +319,7 @@ func TestEnvironment(t *testing.T) {
 	t.Setenv("ANTHROPIC_CUSTOM_HEADERS", "X-Odd: 1")
 	s := providertest.Serve(t, said("x", "end_turn"))
 	env := map[string]string{"ANTHROPIC_BASE_URL": s.URL, "ANTHROPIC_API_KEY": "sk-ant-env"}
-	w := providertest.New(t, llm_anthropic.New(func(k string) string { return env[k] }), map[string]string{
+	w := providertest.New(t, llm_anthropic.New(provider.Env{Getenv: func(k string) string { return env[k] }}), map[string]string{
 		"providers.env-one.plugin": `"llm-anthropic"`, "providers.own.plugin": `"llm-anthropic"`, "providers.own.base_url": `"` + s.URL + `"`,
 	})
 	for _, c := range []struct{ id, want string }{{"env-one", "sk-ant-env"}, {"own", ""}} {

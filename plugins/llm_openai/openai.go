@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -29,17 +30,17 @@ const Name = "llm-openai"
 // DefaultModel is the model of an instance that names none.
 const DefaultModel = "gpt-4o-mini"
 
-// New returns the plugin. getenv looks an environment variable up.
-func New(getenv func(string) string) *provider.Plugin {
+// New returns the plugin.
+func New(env provider.Env) *provider.Plugin {
 	return provider.New(provider.Service{
-		Name: Name, ID: "openai", Model: DefaultModel, AddressVar: "OPENAI_BASE_URL", KeyVars: []string{"OPENAI_API_KEY"},
+		Name: Name, ID: "openai", Model: DefaultModel, AddressVar: "OPENAI_BASE_URL", KeyVars: []string{"OPENAI_API_KEY"}, Address: "https://api.openai.com/v1",
 		Client: func(s provider.Settings) llm.Provider {
 			cfg := openai.DefaultConfig(s.Key)
 			cfg.HTTPClient = s.HTTP
 			cfg.BaseURL = cmp.Or(s.BaseURL, cfg.BaseURL)
 			return &client{id: s.ID, model: s.Model, effort: s.Effort, api: openai.NewClientWithConfig(cfg)}
 		},
-	}, getenv)
+	}, env)
 }
 
 // client is one instance.
@@ -91,6 +92,13 @@ func (c *client) generate(ctx context.Context, req llm.Request) (llm.Stream, err
 		if err := json.Unmarshal(req.Params, &r); err != nil {
 			return nil, fmt.Errorf("params: %w", err)
 		}
+	}
+	var own struct {
+		Temperature *float32 `json:"temperature"`
+	}
+	_ = json.Unmarshal(req.Params, &own) // was read above
+	if own.Temperature != nil && *own.Temperature == 0 {
+		r.Temperature = math.SmallestNonzeroFloat32 // the SDK leaves a 0 out
 	}
 	r.Model = cmp.Or(req.Model, c.model)
 	r.StreamOptions = &openai.StreamOptions{IncludeUsage: true}

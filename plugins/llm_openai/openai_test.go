@@ -3,6 +3,7 @@ package llm_openai_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/plugin"
 	"github.com/yaya-ai/yaya/plugins/llm_openai"
+	"github.com/yaya-ai/yaya/plugins/provider"
 	"github.com/yaya-ai/yaya/plugins/provider/providertest"
 )
 
@@ -26,7 +28,7 @@ type world struct{ *providertest.World }
 
 func newWorld(t *testing.T, settings, env map[string]string) *world {
 	t.Helper()
-	return &world{providertest.New(t, llm_openai.New(func(k string) string { return env[k] }), settings)}
+	return &world{providertest.New(t, llm_openai.New(provider.Env{Getenv: func(k string) string { return env[k] }}), settings)}
 }
 
 func (w *world) text(r event.LLMRequest) string { return w.Answer(r).Text }
@@ -81,6 +83,48 @@ func TestStream(t *testing.T) {
 	raw, _ = json.Marshal(r.Body["tools"])
 	if want := `[{"function":{"description":"lists","name":"ls","parameters":{"type":"object"}},"type":"function"}]`; string(raw) != want {
 		t.Errorf("tools %s", raw)
+	}
+}
+
+// MIS-3: the settings of an instance are sent, unless a request says otherwise, and a wrong one is named.
+func TestParams(t *testing.T) {
+	s := providertest.Serve(t, fakellm.Step{Text: "x"})
+	settings := instance("prod", s.URL)
+	settings["plugin.llm_openai.temperature"], settings["providers.prod.temperature"], settings["providers.prod.max_tokens"] = `1.5`, `0`, `77`
+	w := newWorld(t, settings, nil)
+	for params, want := range map[string]string{
+		``: `1e-45 77`, `{"temperature":0.5}`: `0.5 77`, `{"max_tokens":5}`: `1e-45 5`, `null`: `1e-45 77`,
+	} {
+		w.text(event.LLMRequest{Provider: "prod", Params: []byte(params)})
+		r := s.Requests()
+		b := r[len(r)-1].Body
+		if got := fmt.Sprint(b["temperature"], " ", b["max_tokens"]); got != want {
+			t.Errorf("with params %s, sent %s, want %s", params, got, want)
+		}
+	}
+	for setting, v := range map[string]string{"temperature": `3`, "max_tokens": `1.5`} {
+		settings := instance("prod", s.URL)
+		settings["providers.prod."+setting] = v
+		w := newWorld(t, settings, nil)
+		if e, ok := w.Ask(event.LLMRequest{Provider: "prod"}).Payload.(event.LLMError); !ok || !strings.Contains(e.Error, "providers.prod."+setting+" must be") {
+			t.Errorf("%s = %s: got %+v, want an error that names the setting", setting, v, e)
+		}
+	}
+}
+
+// MIS-3: an answer says which model has answered, and what it cost by the prices of its provider. The
+// catalogue has none for another's address.
+func TestCost(t *testing.T) {
+	s := providertest.Serve(t, fakellm.Step{Text: "x"})
+	settings := instance("prod", s.URL)
+	settings["providers.prod.input_price"], settings["providers.prod.output_price"], settings["providers.prod.cache_read_price"] = `10`, `1000`, `1`
+	w := newWorld(t, settings, nil)
+	if got := w.Answer(event.LLMRequest{Provider: "prod"}); got.Model != "m1" || got.CostUSD != (10*60+1*40+1000*7)/1e6 {
+		t.Errorf("got the model %q and %v dollars, want m1 and %v", got.Model, got.CostUSD, (10*60+1*40+1000*7)/1e6)
+	}
+	w = newWorld(t, instance("prod", s.URL), nil)
+	if got := w.Answer(event.LLMRequest{Provider: "prod", Model: "gpt-5"}); got.Model != "gpt-5" || got.CostUSD != 0 {
+		t.Errorf("got the model %q and %v dollars, want gpt-5 and none", got.Model, got.CostUSD)
 	}
 }
 

@@ -1,8 +1,8 @@
 // Package provider is what the plugins of model services share: their life as plugins, their
 // instances, and where an instance's address and key come from.
 //
-// An instance has the fields base_url, api_key, model and thinking_effort, and those that its
-// plugin adds. Missing fields come from plugin.<name>.*; an instance without an address of its own
+// An instance has the fields base_url, api_key, model, thinking_effort, max_tokens and temperature,
+// those of package models (context_window, images and prices), and those that its plugin adds. Missing fields come from plugin.<name>.*; an instance without an address of its own
 // also uses the variables of the environment. A key from the environment is never sent to an
 // instance's own address.
 package provider
@@ -11,9 +11,11 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -24,6 +26,7 @@ import (
 	"github.com/yaya-ai/yaya/kernel/config"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/llm"
+	"github.com/yaya-ai/yaya/kernel/models"
 	"github.com/yaya-ai/yaya/kernel/plugin"
 )
 
@@ -37,6 +40,7 @@ type Service struct {
 	// AddressVar and KeyVar are the variables of the environment, the first one set counts.
 	AddressVar string
 	KeyVars    []string
+	Address    string // of the service itself, where instances without another lead
 	Model      string // of an instance that names none
 	// Client returns the client of an instance. It makes no requests.
 	Client func(Settings) llm.Provider
@@ -46,7 +50,9 @@ type Service struct {
 type Settings struct {
 	ID, BaseURL, Key, Model, Effort string
 	HTTP                            *llmhttp.Client
-	field                           func(string) json.RawMessage
+	// Facts returns what is known of a model at this instance.
+	Facts func(model string) models.Facts
+	field func(string) json.RawMessage
 }
 
 // Int returns a number among the instance's fields, 0 if there is none.
@@ -61,7 +67,7 @@ func (s Settings) Int(field string) int {
 // Plugin is the provider of a service.
 type Plugin struct {
 	service Service
-	getenv  func(string) string
+	env     Env
 	http    *llmhttp.Client
 	runner  *llm.Runner
 	clients *plugin.Instances[instance]
@@ -71,12 +77,14 @@ type Plugin struct {
 // with.
 type instance struct {
 	client  llm.Provider
+	facts   func(model string) models.Facts
+	params  params
 	hasKey  bool
-	missing error // why its key cannot be read
+	missing error // why its key cannot be read, or what is wrong with its settings
 }
 
-// keyless is a client whose key cannot be read: without it, the service would refuse without a
-// clear reason.
+// keyless is a client whose key cannot be read, or with another setting that is wrong: the service
+// would refuse without a clear reason.
 type keyless struct {
 	llm.Provider
 	missing error
@@ -85,9 +93,15 @@ type keyless struct {
 // Generate implements [llm.Provider].
 func (k keyless) Generate(context.Context, llm.Request) (llm.Stream, error) { return nil, k.missing }
 
-// New returns the plugin of a service. getenv looks an environment variable up.
-func New(s Service, getenv func(string) string) *Plugin {
-	p := &Plugin{service: s, getenv: getenv, http: llmhttp.New()}
+// Env holds the surroundings of the plugins of services.
+type Env struct {
+	Getenv func(string) string // looks an environment variable up
+	Models *models.Catalogue
+}
+
+// New returns the plugin of a service.
+func New(s Service, env Env) *Plugin {
+	p := &Plugin{service: s, env: env, http: llmhttp.New()}
 	p.clients = plugin.NewInstances(s.Name, p.build)
 	return p
 }
@@ -95,8 +109,11 @@ func New(s Service, getenv func(string) string) *Plugin {
 // Manifest implements [plugin.Plugin].
 func (p *Plugin) Manifest() plugin.Manifest {
 	fields := map[string]json.RawMessage{
-		"base_url": json.RawMessage(`{"type":"string"}`), "api_key": json.RawMessage(`{"type":"string"}`), "model": json.RawMessage(`{"type":"string"}`),
-		"thinking_effort": json.RawMessage(`{"type":"string","default":"off"}`), "context_window": json.RawMessage(`{"type":"integer"}`),
+		"base_url": json.RawMessage(`{"type":"string"}`), "api_key": json.RawMessage(`{"type":"string"}`), "model": json.RawMessage(`{"type":"string","default":` + strconv.Quote(p.service.Model) + `}`),
+		"thinking_effort": json.RawMessage(`{"type":"string","default":"off"}`), config.WindowField: json.RawMessage(`{"type":"integer"}`),
+		maxTokensField: json.RawMessage(`{"type":"integer"}`), temperatureField: json.RawMessage(`{"type":"number"}`), config.ImagesField: json.RawMessage(`{"type":"boolean"}`),
+		config.InputPriceField: json.RawMessage(`{"type":"number"}`), config.OutputPriceField: json.RawMessage(`{"type":"number"}`),
+		config.CacheReadPriceField: json.RawMessage(`{"type":"number"}`), config.CacheWritePriceField: json.RawMessage(`{"type":"number"}`),
 	}
 	for name, schema := range p.service.Fields {
 		fields[name] = json.RawMessage(schema)
@@ -118,7 +135,14 @@ func (p *Plugin) OnLoad(_ context.Context, c plugin.Context) error {
 	p.runner = llm.NewRunner(llm.RunnerConfig{
 		Emit:    c.Emit,
 		Secrets: c.Secrets(),
-		Report:  func(err error) { c.Log().Error().Err(err).Msg("cannot publish an answer") },
+		Price: func(id, model string, u event.Usage) float64 {
+			i, ok := p.clients.Get(c, id)
+			if !ok { // was removed meanwhile
+				return 0
+			}
+			return i.facts(model).Cost(u)
+		},
+		Report: func(err error) { c.Log().Error().Err(err).Msg("cannot publish an answer") },
 	})
 	p.clients.Load(c)
 	return nil
@@ -137,30 +161,35 @@ func (p *Plugin) build(c plugin.Context, i config.Instance) instance {
 		base = shared("base_url")
 		key = cmp.Or(key, shared("api_key"))
 		if base == "" {
-			base = p.getenv(p.service.AddressVar)
+			base = p.env.Getenv(p.service.AddressVar)
 			for _, name := range p.service.KeyVars {
-				key = cmp.Or(key, p.getenv(name))
+				key = cmp.Or(key, p.env.Getenv(name))
 			}
 		}
 	}
 	if !masked.Common(key) {
 		c.Secrets().Declare(key)
 	}
+	at := models.ServiceAt(cmp.Or(base, p.service.Address))
+	facts := func(model string) models.Facts { return p.env.Models.Of(i, model, at) }
+	field := func(name string) json.RawMessage {
+		if v, ok := i.Config[name]; ok {
+			return v
+		}
+		return c.Config(name)
+	}
+	params, err := paramsOf(field, "providers."+i.ID+".")
+	i.Missing = errors.Join(i.Missing, err)
 	client := p.service.Client(Settings{
-		ID: i.ID, BaseURL: strings.TrimSuffix(base, "/"), Key: key, HTTP: p.http,
+		Facts: facts, ID: i.ID, BaseURL: strings.TrimSuffix(base, "/"), Key: key, HTTP: p.http,
 		Model:  cmp.Or(i.Text("model"), shared("model"), p.service.Model),
 		Effort: cmp.Or(i.Text("thinking_effort"), shared("thinking_effort"), "off"),
-		field: func(name string) json.RawMessage {
-			if v, ok := i.Config[name]; ok {
-				return v
-			}
-			return c.Config(name)
-		},
+		field:  field,
 	})
 	if i.Missing != nil {
 		client = keyless{client, i.Missing}
 	}
-	return instance{client, key != "" || base != "", i.Missing}
+	return instance{client, facts, params, key != "" || base != "", i.Missing}
 }
 
 // OnEvent implements [plugin.Plugin].
@@ -172,6 +201,7 @@ func (p *Plugin) OnEvent(_ context.Context, ev event.Event, c plugin.Context) er
 		p.runner.Interrupt(ev.SessionID)
 	case event.LLMRequest:
 		if cl, ok := p.clients.Get(c, e.Provider); ok { // otherwise a sibling's
+			ev.Payload = cl.params.with(e)
 			p.runner.Start(ev, cl.client)
 		}
 	}

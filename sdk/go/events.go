@@ -200,6 +200,8 @@ type LLMCallResponseUsagePayload struct {
 
 // LLMCallResponsePayload is the payload of llm.call.response.
 type LLMCallResponsePayload struct {
+	CostUsd    float64                                 `json:"cost_usd,omitempty"`
+	Model      string                                  `json:"model,omitempty"`
 	Reasoning  []LLMCallRequestMessageReasoningPayload `json:"reasoning,omitempty"`
 	RequestID  string                                  `json:"request_id,omitempty"`
 	StopReason string                                  `json:"stop_reason,omitempty"`
@@ -439,9 +441,10 @@ type TurnCancelledPayload struct {
 
 // TurnCompletedPayload is the payload of turn.completed.
 type TurnCompletedPayload struct {
-	Steps  int64                       `json:"steps"`
-	TurnID string                      `json:"turn_id"`
-	Usage  LLMCallResponseUsagePayload `json:"usage"`
+	CostUsd float64                     `json:"cost_usd,omitempty"`
+	Steps   int64                       `json:"steps"`
+	TurnID  string                      `json:"turn_id"`
+	Usage   LLMCallResponseUsagePayload `json:"usage"`
 }
 
 // TurnFailedPayload is the payload of turn.failed.

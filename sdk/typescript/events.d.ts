@@ -142,6 +142,8 @@ export interface LLMCallResponseUsage {
 
 /** The payload of llm.call.response. */
 export interface LLMCallResponse {
+  cost_usd?: number;
+  model?: string;
   reasoning?: LLMCallRequestMessageReasoning[] | null;
   request_id?: string;
   stop_reason?: string;
@@ -381,6 +383,7 @@ export interface TurnCancelled {
 
 /** The payload of turn.completed. */
 export interface TurnCompleted {
+  cost_usd?: number;
   steps: number;
   turn_id: string;
   usage: LLMCallResponseUsage;

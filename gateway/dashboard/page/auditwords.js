@@ -8,6 +8,7 @@ const SENTENCES = new Map([
   ['client_changed', t('{actor} changed the file of the client {target}', blanks())],
   ['config_changed', t('{actor} set {target}', blanks())],
   ['config_removed', t('{actor} unset {target}', blanks())],
+  ['models_refreshed', t('{actor} got a newer list of models', blanks())],
   ['plugin_installing', t('{actor} installed the plugin {target}', blanks())],
   ['plugin_proposed', t('{actor} proposed to install the plugin {target}', blanks())],
   ['plugin_reloaded', t('{actor} reloaded the plugin {target}', blanks())],

@@ -1024,6 +1024,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/models": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the models that yaya knows: windows, prices and abilities
+         * @description Scope for devices: `config:read`.
+         */
+        get: operations["listModels"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/models/refresh": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Get a newer list of models from its source (models.source)
+         * @description Scope for devices: `config:write`.
+         */
+        post: operations["refreshModels"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/notices": {
         parameters: {
             query?: never;
@@ -2243,6 +2283,51 @@ export interface components {
             route?: string;
             /** Format: date-time */
             started_at?: string;
+        };
+        Model: {
+            /** Format: double */
+            cache_read_price?: number;
+            /** Format: double */
+            cache_write_price?: number;
+            id: string;
+            images: boolean;
+            /**
+             * Format: int64
+             * @description most tokens of a request, if that is less than the window
+             */
+            input?: number;
+            /** Format: double */
+            input_price: number;
+            /**
+             * Format: int64
+             * @description requests with more tokens than this have other prices
+             */
+            long_above?: number;
+            name: string;
+            /**
+             * Format: int64
+             * @description most tokens of an answer
+             */
+            output?: number;
+            /** Format: double */
+            output_price: number;
+            /** @description whether its prices are known */
+            priced: boolean;
+            reasoning: boolean;
+            /** @description where the prices hold; local for models with open weights */
+            service: string;
+            tools: boolean;
+            /**
+             * Format: int64
+             * @description tokens of request and answer
+             */
+            window: number;
+        };
+        ModelList: {
+            /** @description of the list */
+            date: string;
+            models: components["schemas"]["Model"][] | null;
+            source: string;
         };
         NewProvider: {
             config?: {
@@ -4916,6 +5001,64 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Reading"][] | null;
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    listModels: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ModelList"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    refreshModels: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ModelList"];
                 };
             };
             /** @description Error */

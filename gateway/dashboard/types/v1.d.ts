@@ -501,6 +501,8 @@ export interface components {
             text: string;
         };
         EndData: {
+            /** Format: double */
+            cost_usd?: number;
             error?: string;
             kind?: string;
             reason?: string;
@@ -920,6 +922,9 @@ export interface components {
             turns: components["schemas"]["Turn"][] | null;
         };
         OutputData: {
+            /** Format: double */
+            cost_usd?: number;
+            model?: string;
             text: string;
             tool_calls: components["schemas"]["ToolCall"][] | null;
             usage?: components["schemas"]["Usage"];
@@ -1023,7 +1028,7 @@ export interface components {
         SessionUsage: {
             /**
              * Format: double
-             * @description by the configured prices; 0 without
+             * @description as far as the prices of its models are known
              */
             cost_usd: number;
             /** Format: int64 */
@@ -1129,6 +1134,11 @@ export interface components {
             tool_call: components["schemas"]["ToolCall"];
         };
         Turn: {
+            /**
+             * Format: double
+             * @description as far as prices are known
+             */
+            cost_usd?: number;
             /** Format: date-time */
             ended_at?: string;
             error?: string;

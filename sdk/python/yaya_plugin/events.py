@@ -208,6 +208,8 @@ class LLMCallResponseRequired(TypedDict):
 class LLMCallResponse(LLMCallResponseRequired, total=False):
     """The payload of llm.call.response."""
 
+    cost_usd: float
+    model: str
     reasoning: Optional[List[LLMCallRequestMessageReasoning]]
     request_id: str
     stop_reason: str
@@ -521,12 +523,18 @@ class TurnCancelled(TypedDict):
     turn_id: str
 
 
-class TurnCompleted(TypedDict):
-    """The payload of turn.completed."""
+class TurnCompletedRequired(TypedDict):
+    """Has the members of TurnCompleted that are always there."""
 
     steps: int
     turn_id: str
     usage: LLMCallResponseUsage
+
+
+class TurnCompleted(TurnCompletedRequired, total=False):
+    """The payload of turn.completed."""
+
+    cost_usd: float
 
 
 class TurnFailed(TypedDict):

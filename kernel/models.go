@@ -1,0 +1,72 @@
+package kernel
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+
+	"github.com/yaya-ai/yaya/kernel/config"
+	"github.com/yaya-ai/yaya/kernel/loop"
+	"github.com/yaya-ai/yaya/kernel/models"
+	"github.com/yaya-ai/yaya/kernel/plugin"
+)
+
+// model returns what is known of a model at a provider; "" is the one that the provider has.
+func (k *Kernel) model(provider, model string) loop.Model {
+	view := k.Settings.Providers()
+	i := view.GetInstance(cmp.Or(provider, view.ActiveID()))
+	if i == nil {
+		return loop.Model{ID: model}
+	}
+	out := loop.Model{ID: cmp.Or(model, k.modelOf(*i))}
+	facts := k.cfg.Models.Of(*i, out.ID, "")
+	out.Blind, out.Likely = !facts.Pictures, facts.Room()
+	if n, ok := number(k.setting(*i, config.WindowField)); ok {
+		out.Window = n
+	}
+	if facts.Service == models.Local { // how much of it there is, is up to the program that runs it
+		out.Likely = min(out.Likely, loop.DefaultWindow)
+	}
+	if n, ok := number(k.setting(*i, "max_tokens")); ok {
+		out.Answer = n
+	}
+	return out
+}
+
+// modelOf returns the model that a provider uses: by its settings, those of its plugin, or the
+// default in the plugin's schema.
+func (k *Kernel) modelOf(i config.Instance) string {
+	var model string
+	if json.Unmarshal(k.setting(i, "model"), &model) == nil && model != "" {
+		return model
+	}
+	all := k.Plugins.Snapshot()
+	n := slices.IndexFunc(all, func(s plugin.Status) bool { return s.Name == i.Plugin })
+	if n < 0 {
+		return ""
+	}
+	var schema struct {
+		Properties struct {
+			Model struct {
+				Default string `json:"default"`
+			} `json:"model"`
+		} `json:"properties"`
+	}
+	if json.Unmarshal(all[n].ConfigSchema, &schema) != nil { // another's, of any form
+		return ""
+	}
+	return schema.Properties.Model.Default
+}
+
+// setting returns a field of a provider, or else the setting of its plugin; nil if there is none.
+func (k *Kernel) setting(i config.Instance, field string) json.RawMessage {
+	if v, ok := i.Config[field]; ok {
+		return v
+	}
+	v, _, _ := k.Settings.Get("plugin." + config.Namespace(i.Plugin) + "." + field)
+	return v
+}
+
+func number(raw json.RawMessage) (n int, ok bool) {
+	return n, json.Unmarshal(raw, &n) == nil && n > 0
+}
