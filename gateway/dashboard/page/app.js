@@ -5,6 +5,7 @@ import { render } from './vendor/preact.js';
 import { ApiError, identity } from './api.js';
 import { me } from './early.js';
 import { Frame } from './frame.js';
+import { listen } from './keys.js';
 import { Live } from './live.js';
 import { changed, locate, page, route } from './state.js';
 import { html } from './ui.js';
@@ -48,6 +49,7 @@ export function main() {
     event: (name, payload) => name === 'changed' && changed(payload.parts),
   });
   render(html`<${Frame} />`, root);
+  listen(); // not in an effect of the frame, which waits for the next picture
 }
 
 /** @type {Promise<boolean> | null} */

@@ -2,7 +2,6 @@
 // @ts-check
 import { useEffect, useRef, useState } from './vendor/hooks.js';
 import { seen, useAttention } from './attention.js';
-import { listen } from './keys.js';
 import { Announce, Popover } from './notify.js';
 import { href, may, page, route, useLoaded } from './state.js';
 import { plain } from './text.js';
@@ -128,7 +127,6 @@ export function Frame() {
     setMenu(false);
     setBell(false);
   }, [at]);
-  useEffect(listen, []);
   // Somebody who leaves a session knows how it is.
   const open = at === 'chat' ? (rest[0] ?? '') : '';
   useEffect(() => (open ? () => void seen(open).catch(() => {}) : undefined), [open]);
