@@ -46,6 +46,7 @@ func TestPageInstallsFromNPM(t *testing.T) {
 			_, err := os.Stat(file)
 			return err == nil, nil //nolint:nilerr // it is not there yet
 		},
+		"sets": func(name string) (any, error) { return b.secret(name, "set-by-hand-of-the-user-7"), nil },
 		"rules": func(string) (any, error) {
 			var all []admin.Setting
 			b.admin("GET", "/settings", "", 200, &all)

@@ -61,6 +61,16 @@ export const ruled = (a) => [
   ...(asks(a) ? [t('yaya asks you about each call of an MCP client.')] : []),
 ];
 
+/** A rule for comparison: yaya may order its members otherwise. @param {unknown} r */
+const same = (r) => JSON.stringify(Object.entries(r ?? {}).sort());
+
+/** Changes the list of rules. @param {(all: unknown[]) => unknown[]} to */
+async function change(to) {
+  const now = (await api('GET', '/api/settings')).find((s) => s.key === RULES)?.value ?? [];
+  if (!Array.isArray(now)) throw new Error(t('The setting {name} is not a list.', { name: RULES }));
+  await api('PATCH', `/api/config/${seg(RULES)}`, { value: to(now) });
+}
+
 /** Adds the rules about a server, which is not there yet, so that none of its calls is before
  * them. Returns the reverse. @param {string} server @param {Allowed} a
  * @returns {Promise<() => Promise<unknown>>} */
@@ -72,14 +82,15 @@ export async function allow(server, a) {
       decision: 'deny',
     })),
     ...(asks(a) ? [{ provider: server, origin: 'mcp', decision: 'ask' }] : []),
-  ].map((r) => JSON.stringify(r));
-  const change = async (/** @type {(all: unknown[]) => unknown[]} */ to) => {
-    if (!rules.length) return;
-    const now = (await api('GET', '/api/settings')).find((s) => s.key === RULES)?.value ?? [];
-    if (!Array.isArray(now))
-      throw new Error(t('The setting {name} is not a list.', { name: RULES }));
-    await api('PATCH', `/api/config/${seg(RULES)}`, { value: to(now) });
-  };
-  await change((all) => [...all, ...rules.map((r) => JSON.parse(r))]);
-  return () => change((all) => all.filter((r) => !rules.includes(JSON.stringify(r))));
+  ];
+  /** @type {Set<string>} */
+  const added = new Set();
+  if (rules.length)
+    await change((all) => {
+      const there = new Set(all.map(same));
+      const more = rules.filter((r) => !there.has(same(r)));
+      for (const r of more) added.add(same(r));
+      return [...all, ...more];
+    });
+  return async () => added.size > 0 && change((all) => all.filter((r) => !added.has(same(r))));
 }

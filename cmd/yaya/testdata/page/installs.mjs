@@ -3,7 +3,7 @@
 import { act, assert, checked, env, go, heading, open, run, shot } from './lib.mjs';
 
 await run(async () => {
-  const page = await open();
+  const page = await open({ allow: /status of 409/ }); // of a secret that is there meanwhile
   await go(page, 'catalogue');
   await heading(page, 'Catalogue');
   await page.getByRole('searchbox', { name: 'Search the catalogue' }).fill('files');
@@ -37,6 +37,15 @@ await run(async () => {
   await checked(page, 'what would run');
   await shot(page, 'catalogue-agree-desktop-light');
   assert.deepEqual([await act('added'), await act('rules')], [false, []]);
+
+  // A secret that somebody sets meanwhile stays, and what came with the change is taken back.
+  await act('sets', 'files.FILES_KEY');
+  await agree.getByRole('button', { name: 'Approve' }).click();
+  await agree.getByText('the secret files.FILES_KEY was set since this was proposed').waitFor();
+  assert.deepEqual([await act('added'), await act('rules')], [false, []]);
+  await agree.getByRole('button', { name: 'Cancel' }).click();
+  await review.click();
+  await agree.getByText('stores the secret files.FILES_KEY.2').waitFor();
   await agree.getByRole('button', { name: 'Approve' }).click();
   await heading(page, 'files');
   await page.locator('.head').getByText('Ready').waitFor();
