@@ -83,9 +83,10 @@ figures: ## print the figures of the code's structure; fails beyond a limit
 site: ## make the documentation site in .cache/site; fails if a link leads nowhere
 	go run ./internal/site -out .cache/site
 
-vet: ## run go vet for Linux and macOS
+vet: ## run go vet for Linux and macOS, and build for Windows
 	go vet ./...
 	GOOS=darwin go vet ./...
+	GOOS=windows go build ./...
 
 # The page is formatted by prettier, which is one of the peers.
 fmt: peers ## format the Go code, and the page

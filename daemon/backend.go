@@ -11,12 +11,12 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"syscall"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/rs/zerolog"
 
+	"github.com/yaya-ai/yaya/internal/errnos"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 	"github.com/yaya-ai/yaya/internal/sse"
 	"github.com/yaya-ai/yaya/internal/worded"
@@ -226,7 +226,7 @@ func unanswered(ctx context.Context, method string, err error) error {
 	if method != "tools/call" || ctx.Err() != nil || ok && dial.Op == "dial" {
 		return err
 	}
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, errnos.Reset) {
 		return worded.Error(err, "yaya ended before it answered; the call may or may not have taken effect")
 	}
 	return fmt.Errorf("yaya has not answered: %w; the call may or may not have taken effect", err)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/yaya-ai/yaya/control/embedded"
 	"github.com/yaya-ai/yaya/internal/backup"
+	"github.com/yaya-ai/yaya/internal/hostfile"
 	"github.com/yaya-ai/yaya/internal/journal"
 	"github.com/yaya-ai/yaya/internal/userfile"
 	"github.com/yaya-ai/yaya/kernel/session"
@@ -172,7 +173,7 @@ type cut struct {
 
 // open opens a file; without one, and for what is not a file, there is no cut.
 func (c *capture) open(name string) (*cut, error) {
-	f, err := c.data.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+	f, err := c.data.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|hostfile.NoFollow, 0)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ELOOP) {
 		return nil, nil //nolint:nilnil // it is gone, or was replaced by a link
 	}
@@ -289,18 +290,17 @@ func (c *capture) look(ctx context.Context, dirs []string) (string, error) {
 	var out strings.Builder
 	for _, dir := range dirs {
 		err := c.walk(ctx, dir, nil, func(name string) error {
-			st, err := c.data.Lstat(name)
+			id, _, err := hostfile.At(c.data, name)
 			if errors.Is(err, fs.ErrNotExist) {
 				return nil
 			}
 			if err != nil {
 				return err
 			}
-			inode := uint64(0)
-			if sys, ok := st.Sys().(*syscall.Stat_t); ok && dir != keysFolder {
-				inode = sys.Ino
+			if dir == keysFolder {
+				id.Ino = 0
 			}
-			fmt.Fprintf(&out, "%s %d\n", name, inode)
+			fmt.Fprintf(&out, "%s %d\n", name, id.Ino)
 			return nil
 		})
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -59,6 +60,9 @@ func (d *doctor) examine(ctx context.Context, timeout time.Duration) []plugin.Di
 	}
 	wg.Wait()
 	ds := slices.Concat(out...)
+	if runtime.GOOS == "windows" {
+		ds = append(ds, plugin.Diagnosis{Plugin: "yaya", HealthReport: plugin.HealthReport{Status: plugin.Degraded, Summary: onWindows}})
+	}
 	if os.Geteuid() == 0 {
 		ds = append(ds, plugin.Diagnosis{Plugin: "yaya", HealthReport: plugin.HealthReport{Status: plugin.Degraded, Summary: asRoot}})
 	}
@@ -70,6 +74,9 @@ func (d *doctor) examine(ctx context.Context, timeout time.Duration) []plugin.Di
 	}
 	return ds
 }
+
+// onWindows says what yaya has not on Windows.
+const onWindows = "on Windows, servers run with all rights of your user, for there is no sandbox; the tools shell and verify, yaya restart and yaya service are not there: run yaya in WSL 2 for them"
 
 // inspection is a check of doctor that looks at files, and so may hang with their disk.
 type inspection struct {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/yaya-ai/yaya/internal/atomicfile"
+	"github.com/yaya-ai/yaya/internal/hostfile"
 	"github.com/yaya-ai/yaya/internal/journal"
 	"github.com/yaya-ai/yaya/kernel/session"
 )
@@ -84,7 +85,7 @@ func readSmall(data *os.Root, name string) ([]byte, error) { return readPlain(da
 
 // readPlain reads up to most bytes of a file that is neither a link nor a pipe.
 func readPlain(dir *os.Root, name string, most int64) ([]byte, error) {
-	f, err := dir.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+	f, err := dir.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|hostfile.NoFollow, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -5,8 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"syscall"
 
+	"github.com/yaya-ai/yaya/internal/hostfile"
 	"github.com/yaya-ai/yaya/internal/worded"
 	"github.com/yaya-ai/yaya/kernel/plugin"
 )
@@ -23,7 +23,7 @@ func (p Paths) hardLinked(named []string) (names []string) {
 		if err != nil || !info.Mode().IsRegular() || slices.Contains(names, name) {
 			return
 		}
-		if st, ok := info.Sys().(*syscall.Stat_t); ok && st.Nlink > 1 {
+		if _, links, err := hostfile.Named(name); err == nil && links > 1 {
 			names = append(names, name)
 		}
 	}

@@ -7,11 +7,11 @@ import (
 	"os"
 	"slices"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/yaya-ai/yaya/feature"
 	"github.com/yaya-ai/yaya/gateway"
+	"github.com/yaya-ai/yaya/internal/errnos"
 	"github.com/yaya-ai/yaya/internal/journal"
 	"github.com/yaya-ai/yaya/internal/openfiles"
 	"github.com/yaya-ai/yaya/internal/worded"
@@ -140,7 +140,7 @@ func (d *disk) probe() plugin.HealthCheck {
 	}
 	if err != nil {
 		why := plain(err)
-		if space, ferr := d.fs.Free(); errors.Is(err, syscall.ENOSPC) && ferr == nil && space.Files == 0 {
+		if space, ferr := d.fs.Free(); errors.Is(err, errnos.NoSpace) && ferr == nil && space.Files == 0 {
 			why = "its file system has no free inode, and takes no new file, though bytes may be free: remove files there"
 		}
 		return plugin.HealthCheck{Name: checkStorage, Status: plugin.Failing, Message: "the data directory cannot be written to: " + why}

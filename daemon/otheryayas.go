@@ -12,9 +12,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/yaya-ai/yaya/internal/atomicfile"
+	"github.com/yaya-ai/yaya/internal/hostfile"
 )
 
 // A user may have several yayas, each with a data directory of its own (--data-dir). A
@@ -53,7 +53,7 @@ func (p Paths) usual() []string {
 	var all []string
 	for _, dir := range []string{
 		filepath.Join(p.Home, usualState, "yaya"), filepath.Join(p.Home, usualConfig, "yaya"),
-		filepath.Join(xdg("XDG_STATE_HOME", p.Home, usualState), "yaya"), filepath.Join(xdg("XDG_CONFIG_HOME", p.Home, usualConfig), "yaya"),
+		filepath.Join(userFolder("XDG_STATE_HOME", p.Home, usualState), "yaya"), filepath.Join(userFolder("XDG_CONFIG_HOME", p.Home, usualConfig), "yaya"),
 		p.listDir(),
 	} {
 		if !slices.Contains(all, dir) {
@@ -165,7 +165,7 @@ func readEntry(root *os.Root, name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if st, ok := info.Sys().(*syscall.Stat_t); ok && !reads(os.Geteuid(), int(st.Uid)) {
+	if owner, known := hostfile.Owner(info); known && !reads(os.Geteuid(), owner) {
 		return nil, errNotOurs
 	}
 	data, err := readPlain(root, name, maxEntrySize+1)

@@ -6,11 +6,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
-	"syscall"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/yaya-ai/yaya/internal/hostfile"
 	"github.com/yaya-ai/yaya/internal/secrets"
 	"github.com/yaya-ai/yaya/internal/unread"
 	"github.com/yaya-ai/yaya/internal/userfile"
@@ -27,7 +26,8 @@ type Paths struct {
 	readOnly bool
 }
 
-// Paths returns the folders that the flags name, or those that XDG says.
+// Paths returns the folders that the flags name, or those that XDG says, on Windows those of
+// the user's application data.
 func (g *Flags) Paths() (Paths, error) {
 	home, err := os.UserHomeDir()
 	if err != nil {
@@ -35,10 +35,10 @@ func (g *Flags) Paths() (Paths, error) {
 	}
 	p := Paths{Data: g.DataDir, Config: g.ConfigDir, Home: home}
 	if p.Data == "" {
-		p.Data = filepath.Join(xdg("XDG_STATE_HOME", home, usualState), "yaya")
+		p.Data = filepath.Join(userFolder("XDG_STATE_HOME", home, usualState), "yaya")
 	}
 	if p.Config == "" {
-		p.Config = filepath.Join(xdg("XDG_CONFIG_HOME", home, usualConfig), "yaya")
+		p.Config = filepath.Join(userFolder("XDG_CONFIG_HOME", home, usualConfig), "yaya")
 	}
 	if p.Data, err = filepath.Abs(p.Data); err != nil {
 		return Paths{}, err
@@ -46,6 +46,18 @@ func (g *Flags) Paths() (Paths, error) {
 	p.Config, err = filepath.Abs(p.Config)
 	return p, err
 }
+
+// userFolder is [xdg], on Windows the folder that the system has for such data: the state stays
+// on this machine (LocalAppData), the configuration may roam (AppData).
+func userFolder(key, home, fallback string) string {
+	if dir := os.Getenv(systemFolder[key]); runtime.GOOS == "windows" && !filepath.IsAbs(os.Getenv(key)) && filepath.IsAbs(dir) {
+		return dir
+	}
+	return xdg(key, home, fallback)
+}
+
+// systemFolder names the variables of Windows that stand for those of XDG.
+var systemFolder = map[string]string{"XDG_STATE_HOME": "LOCALAPPDATA", "XDG_CONFIG_HOME": "APPDATA"}
 
 // Folders below the home directory that hold yaya's own, unless XDG says others.
 const (
@@ -195,10 +207,10 @@ func lockFile(root *os.Root) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock: %w", err)
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil { //nolint:gosec // a descriptor fits
+	if err := hostfile.TryLock(f); err != nil {
 		pid, _ := io.ReadAll(io.LimitReader(f, 32)) //nolint:forbidigo // bounded by the reader
 		_ = f.Close()
-		if errors.Is(err, syscall.EWOULDBLOCK) {
+		if errors.Is(err, hostfile.ErrLocked) {
 			return nil, fmt.Errorf("%w on %s (process %s); stop it, or choose another --data-dir", errRunning, root.Name(), strings.TrimSpace(string(pid)))
 		}
 		return nil, fmt.Errorf("lock: %w", err)
@@ -237,13 +249,4 @@ func relock(root *os.Root, have *os.File) (*os.File, error) {
 		return nil, fmt.Errorf("lock: %s has been replaced while yaya restarted: stop yaya and start it", filepath.Join(root.Name(), lockName))
 	}
 	return duplicate(have)
-}
-
-// duplicate returns another descriptor of an open file, with its lock.
-func duplicate(f *os.File) (*os.File, error) {
-	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 3)
-	if err != nil {
-		return nil, fmt.Errorf("duplicate %s: %w", f.Name(), err)
-	}
-	return os.NewFile(uintptr(fd), f.Name()), nil
 }

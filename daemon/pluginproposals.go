@@ -7,9 +7,9 @@ import (
 	"os"
 	"slices"
 	"sync"
-	"syscall"
 	"time"
 
+	"github.com/yaya-ai/yaya/internal/hostfile"
 	"github.com/yaya-ai/yaya/internal/lazyregexp"
 	"github.com/yaya-ai/yaya/plugins/installed"
 )
@@ -161,7 +161,7 @@ func removeStale(temporary string, now time.Time) error {
 			errs = append(errs, err)
 			continue
 		}
-		if st, ok := info.Sys().(*syscall.Stat_t); info.IsDir() && ok && int(st.Uid) == os.Geteuid() && now.Sub(info.ModTime()) > staleAfter {
+		if owner, known := hostfile.Owner(info); info.IsDir() && (!known || owner == os.Geteuid()) && now.Sub(info.ModTime()) > staleAfter {
 			errs = append(errs, root.RemoveAll(d.Name()))
 		}
 	}

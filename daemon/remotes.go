@@ -12,6 +12,7 @@ import (
 
 	"github.com/yaya-ai/yaya/gateway/client"
 	"github.com/yaya-ai/yaya/internal/atomicfile"
+	"github.com/yaya-ai/yaya/internal/hostfile"
 )
 
 // Remotes is the folder of credentials at other servers.
@@ -38,8 +39,15 @@ func LoadRemote(data *os.Root, name string) (client.Credentials, error) {
 	if err != nil {
 		return c, err
 	}
-	if !st.Mode().IsRegular() || st.Mode().Perm()&0o077 != 0 {
-		return c, fmt.Errorf("%s: its mode is %v, and others can get at the key in it", name, st.Mode())
+	if !st.Mode().IsRegular() {
+		return c, fmt.Errorf("%s is not a regular file", name)
+	}
+	how, fix, err := hostfile.Exposed(f)
+	if err != nil {
+		return c, err
+	}
+	if how != "" {
+		return c, fmt.Errorf("%s has %s, and others can get at the key in it: %s", name, how, fix)
 	}
 	if err := json.NewDecoder(io.LimitReader(f, maxRemote)).Decode(&c); err != nil {
 		return c, fmt.Errorf("%s is damaged: %w", name, err)

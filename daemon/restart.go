@@ -138,6 +138,9 @@ func (r *restarts) failed(why error) {
 
 // ask begins a restart, if the successor could start.
 func (r *restarts) ask(ctx context.Context, actor string, drain time.Duration) (Restart, *api.Failure) {
+	if noRestart != nil {
+		return Restart{}, api.Fail(http.StatusConflict, "yaya does not restart here: %s", noRestart)
+	}
 	r.mu.Lock()
 	if r.last.State == RestartRunning {
 		r.mu.Unlock()

@@ -16,8 +16,6 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/yaya-ai/yaya/gateway"
 	"github.com/yaya-ai/yaya/internal/systemd"
 	"github.com/yaya-ai/yaya/mcpbridge/downstream"
@@ -101,15 +99,6 @@ func Inherit() (_ *Inherited, err error) {
 		return nil, errors.New("restart: the lock of the data directory is missing")
 	}
 	return in, nil
-}
-
-// inherited returns the file of a descriptor, nil for 0.
-func inherited(fd int, name string) *os.File {
-	if fd <= 2 {
-		return nil
-	}
-	syscall.CloseOnExec(fd)
-	return os.NewFile(uintptr(fd), name)
 }
 
 func readNote(fd string) (*note, error) {
@@ -265,13 +254,13 @@ func (s *Successor) exec(path string) error {
 	}
 	keep = append(keep, file)
 	for _, f := range keep {
-		if _, err := unix.FcntlInt(f.Fd(), unix.F_SETFD, 0); err != nil {
+		if err := inheritable(f); err != nil {
 			return err
 		}
 	}
 	env := slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, handoverEnv+"=") })
 	env = append(env, handoverEnv+"="+strconv.Itoa(int(file.Fd()))) //nolint:gosec // a descriptor fits
-	err = syscall.Exec(path, s.args, env)                           //nolint:gosec // the program that was checked
+	err = replaceProcess(path, s.args, env)
 	runtime.KeepAlive(keep)
 	return err
 }

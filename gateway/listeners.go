@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 
+	"github.com/yaya-ai/yaya/internal/errnos"
 	"github.com/yaya-ai/yaya/internal/systemd"
 )
 
@@ -60,7 +61,11 @@ func Listen(ctx context.Context, cfg Config) (_ *Listeners, err error) {
 		}
 	}
 	if cfg.Socket != "" {
-		if l.unix, err = listenSocket(ctx, cfg.Passed, cfg.Socket); err != nil {
+		l.unix, err = listenSocket(ctx, cfg.Passed, cfg.Socket)
+		switch {
+		case errors.Is(err, ErrNoSocket):
+			cfg.Log.Warn().Msg(err.Error())
+		case err != nil:
 			return nil, err
 		}
 	}
@@ -192,6 +197,9 @@ func reachable(ctx context.Context, addr string) (bool, error) {
 	return slices.ContainsFunc(ips, func(ip net.IPAddr) bool { return !ip.IP.IsLoopback() }), nil
 }
 
+// ErrNoSocket means that this system has no Unix sockets, as Windows before version 1803.
+var ErrNoSocket = errors.New("this system has no Unix sockets: yaya's own commands cannot reach this daemon (Windows has them from version 1803)")
+
 // listenSocket binds the Unix socket for its owner only. A socket that a dead
 // yaya left behind is replaced; the caller holds the lock of the data directory.
 func listenSocket(ctx context.Context, passed *systemd.Passed, path string) (net.Listener, error) {
@@ -203,6 +211,9 @@ func listenSocket(ctx context.Context, passed *systemd.Passed, path string) (net
 	}
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "unix", path)
+	if errors.Is(err, errnos.NoFamily) {
+		return nil, ErrNoSocket
+	}
 	if err != nil {
 		return nil, fmt.Errorf("socket %s: %w", path, err)
 	}

@@ -5,11 +5,10 @@ import (
 	"io/fs"
 	"path/filepath"
 	"strings"
-	"syscall"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/yaya-ai/yaya/daemon"
+	"github.com/yaya-ai/yaya/internal/errnos"
+	"github.com/yaya-ai/yaya/internal/hostfile"
 	"github.com/yaya-ai/yaya/internal/proc"
 )
 
@@ -17,7 +16,7 @@ import (
 // says what to do. It returns "" for other errors. Every yaya sandbox hides those folders; a
 // program inside sees an empty folder that cannot be written.
 func hiddenHere(g *daemon.Flags, err error) string {
-	if !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.EROFS) {
+	if !errors.Is(err, fs.ErrPermission) && !errors.Is(err, errnos.ReadOnly) {
 		return ""
 	}
 	p, perr := g.Paths()
@@ -29,12 +28,12 @@ func hiddenHere(g *daemon.Flags, err error) string {
 		at = e.Path
 	}
 	for _, dir := range []string{p.Data, p.Config} {
-		denied := unix.Access(dir, unix.W_OK)
-		if errors.Is(denied, fs.ErrPermission) || errors.Is(denied, syscall.EROFS) || at == dir || strings.HasPrefix(at, dir+"/") {
+		denied := hostfile.CheckMake(dir)
+		if errors.Is(denied, fs.ErrPermission) || errors.Is(denied, errnos.ReadOnly) || at == dir || strings.HasPrefix(at, dir+string(filepath.Separator)) {
 			switch {
 			case proc.Boxed():
 				return "yaya cannot access its own folder " + dir + " here. Every yaya sandbox (guarded, a server's, an agent's command's) hides that folder: run yaya outside the sandbox."
-			case errors.Is(err, syscall.EROFS):
+			case errors.Is(err, errnos.ReadOnly):
 				return "The file system of yaya's own folder " + dir + " is read-only: make it writable (mount -o remount,rw), or name another folder by --data-dir and --config-dir."
 			}
 			return "yaya cannot access its own folder " + dir + ", or a file in it: it belongs to another user, or its mode refuses yaya. Run yaya as its owner (sudo -u USER), or give it to yaya's user (chown -R USER)."

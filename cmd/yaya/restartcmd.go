@@ -9,12 +9,13 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/yaya-ai/yaya/daemon"
+
+	"github.com/yaya-ai/yaya/internal/errnos"
 )
 
 func restartCommand(g *daemon.Flags) *cobra.Command {
@@ -104,7 +105,7 @@ func ended(ctx context.Context, p daemon.Paths) error {
 	if err == nil {
 		return c.Close()
 	}
-	if !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, fs.ErrNotExist) {
+	if !errors.Is(err, errnos.Refused) && !errors.Is(err, fs.ErrNotExist) {
 		return nil //nolint:nilerr // it may be busy
 	}
 	return fmt.Errorf("yaya ended during its restart: %s. Its service manager starts it again; without one, run yaya serve", logSays)

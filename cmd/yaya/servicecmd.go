@@ -294,6 +294,9 @@ func serviceHere(g *daemon.Flags, s service.Spec) (*service.Service, error) {
 }
 
 func serviceHost(g *daemon.Flags) (service.Host, error) {
+	if runtime.GOOS == "windows" {
+		return service.Host{}, errors.New("yaya installs no service on Windows: have the Task Scheduler run \"yaya serve --no-open\" when you sign in")
+	}
 	p, err := g.Paths()
 	if err != nil {
 		return service.Host{}, err

@@ -14,6 +14,7 @@ import (
 	"path"
 	"syscall"
 
+	"github.com/yaya-ai/yaya/internal/hostfile"
 	"github.com/yaya-ai/yaya/internal/keyfile"
 	"github.com/yaya-ai/yaya/internal/secrets"
 	"github.com/yaya-ai/yaya/internal/unread"
@@ -99,7 +100,7 @@ func notRegular() error {
 
 // open opens a regular file, and neither follows a link nor waits for a pipe.
 func (d *dir) open(name string) (*os.File, error) {
-	f, err := d.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+	f, err := d.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|hostfile.NoFollow, 0)
 	if err != nil {
 		return nil, err
 	}

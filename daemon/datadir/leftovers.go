@@ -10,11 +10,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/yaya-ai/yaya/internal/journal"
 	"github.com/yaya-ai/yaya/internal/lazyregexp"
+	"github.com/yaya-ai/yaya/internal/proc"
 )
 
 // temporary matches the names of files that replace others: .NAME.PID.tmp, of
@@ -93,7 +93,7 @@ func abandoned(name string, st fs.FileInfo, since time.Time) bool {
 		case pid == os.Getpid(): // of this process, or of one with its id before
 			return before
 		}
-		return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
+		return proc.Gone(pid)
 	}
 	return before && slices.ContainsFunc(leftover, func(pattern string) bool {
 		ok, err := path.Match(pattern, name)

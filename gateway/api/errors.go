@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 	"unicode"
 
@@ -20,6 +19,8 @@ import (
 	"github.com/yaya-ai/yaya/control"
 	"github.com/yaya-ai/yaya/kernel/loop"
 	"github.com/yaya-ai/yaya/kernel/session"
+
+	"github.com/yaya-ai/yaya/internal/errnos"
 )
 
 // Failure describes a refused or failed request for its client. A [Style]
@@ -137,8 +138,8 @@ var known = []struct {
 	{err: session.ErrBusy, status: http.StatusConflict, code: "busy", alone: true},
 	{err: session.ErrDamaged, status: http.StatusConflict, code: "damaged"},
 	{err: session.ErrDiskFull, status: http.StatusInsufficientStorage, code: "disk_full", alone: true},
-	{err: syscall.ENOSPC, status: http.StatusInsufficientStorage, code: "disk_full", alone: true},
-	{err: syscall.EDQUOT, status: http.StatusInsufficientStorage, code: "disk_full", alone: true},
+	{err: errnos.NoSpace, status: http.StatusInsufficientStorage, code: "disk_full", alone: true},
+	{err: errnos.QuotaUsed, status: http.StatusInsufficientStorage, code: "disk_full", alone: true},
 	{err: loop.ErrConflict, status: http.StatusConflict, code: "idempotency_conflict", alone: true},
 	{err: loop.ErrTurn, status: http.StatusConflict, code: "unexpected_turn", alone: true},
 	{err: loop.ErrQueueFull, status: http.StatusTooManyRequests, code: "queue_full", alone: true},

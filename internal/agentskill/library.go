@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/yaya-ai/yaya/internal/hostfile"
 )
 
 // Bounds of folders of skills.
@@ -38,7 +38,7 @@ type Folder struct {
 	Root *os.Root
 	Dir  string // its absolute path
 	// Check returns why a file may not be read; nil allows all.
-	Check func(fs.FileInfo) error
+	Check func(*os.File, fs.FileInfo) error
 }
 
 // Found is a skill in its folder. One of a project can be read as long as its [Folder] is open.
@@ -95,8 +95,8 @@ type Library struct {
 
 // seen is a file with all that changes with its content.
 type seen struct {
-	path string
-	stat unix.Stat_t
+	path    string
+	version hostfile.Version
 }
 
 type parsed struct {
@@ -171,7 +171,7 @@ func shadow(skills []Found) {
 type place struct {
 	dir     string
 	project bool
-	check   func(fs.FileInfo) error
+	check   func(*os.File, fs.FileInfo) error
 	open    func(name string) (*os.Root, error) // the folder of a skill; "." is the place itself
 }
 
@@ -255,11 +255,11 @@ func (l *Library) skill(f Found) (Skill, error) {
 		return Skill{}, err
 	}
 	defer func() { _ = file.Close() }()
-	key := seen{path: filepath.Join(f.Dir, FileName)}
-	if err := unix.Fstat(int(file.Fd()), &key.stat); err != nil { //nolint:gosec // a descriptor fits
+	version, err := hostfile.VersionOf(file)
+	if err != nil {
 		return Skill{}, err
 	}
-	key.stat.Atim = unix.Timespec{} // reading changes it
+	key := seen{filepath.Join(f.Dir, FileName), version}
 	l.mu.Lock()
 	was, known := l.cache[key]
 	l.mu.Unlock()
@@ -298,7 +298,7 @@ func (p place) file(root *os.Root, name string) (*os.File, fs.FileInfo, error) {
 	case info.Size() > MaxFile:
 		err = fmt.Errorf("%s has more than %d bytes", shown(name), MaxFile)
 	case p.check != nil:
-		err = p.check(info)
+		err = p.check(f, info)
 	}
 	if err != nil {
 		return nil, nil, errors.Join(err, f.Close())

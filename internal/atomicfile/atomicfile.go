@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"syscall"
+
+	"github.com/yaya-ai/yaya/internal/errnos"
+	"github.com/yaya-ai/yaya/internal/hostfile"
 )
 
 // Write replaces the file name in root, for its owner only, and returns the new
@@ -25,12 +27,12 @@ func WriteMode(root *os.Root, name string, data []byte, perm fs.FileMode) (fs.Fi
 // FullError says that a file was not replaced, because no space is left for the new one.
 type FullError struct {
 	Folder, Name string
-	Err          error // ENOSPC or EDQUOT
+	Err          error // errnos.NoSpace or errnos.QuotaUsed
 }
 
 func (e *FullError) Error() string {
 	why := "no space is left" // for bytes, or for a file
-	if errors.Is(e.Err, syscall.EDQUOT) {
+	if errors.Is(e.Err, errnos.QuotaUsed) {
 		why = "your quota is used up"
 	}
 	return fmt.Sprintf("%s was not written, and is as it was: %s on the device of %s; free some space there", e.Name, why, e.Folder)
@@ -41,7 +43,7 @@ func (e *FullError) Unwrap() error { return e.Err }
 
 // unchanged names the folder and the file that stays where an error says that the disk is full.
 func unchanged(root *os.Root, name string, err error) error {
-	for _, full := range []error{syscall.ENOSPC, syscall.EDQUOT} {
+	for _, full := range []error{errnos.NoSpace, errnos.QuotaUsed} {
 		if errors.Is(err, full) {
 			return &FullError{root.Name(), name, full}
 		}
@@ -70,7 +72,7 @@ func write(root *os.Root, name string, data []byte, perm fs.FileMode, was fs.Fil
 	st, serr := f.Stat()
 	err = errors.Join(err, f.Sync(), serr, f.Close())
 	if err == nil {
-		err = root.Rename(tmp, name)
+		err = hostfile.Rename(root, tmp, name)
 	}
 	if err != nil {
 		return nil, errors.Join(unchanged(root, name, err), root.Remove(tmp))
@@ -79,5 +81,5 @@ func write(root *os.Root, name string, data []byte, perm fs.FileMode, was fs.Fil
 	if err != nil {
 		return nil, err
 	}
-	return st, errors.Join(dir.Sync(), dir.Close())
+	return st, errors.Join(hostfile.SyncDir(dir), dir.Close())
 }

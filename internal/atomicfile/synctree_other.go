@@ -6,6 +6,8 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+
+	"github.com/yaya-ai/yaya/internal/hostfile"
 )
 
 // SyncTree returns when everything below a folder has reached the disk.
@@ -14,9 +16,12 @@ func SyncTree(root *os.Root) error {
 		if err != nil || !e.IsDir() && !e.Type().IsRegular() {
 			return err
 		}
-		f, err := root.Open(name)
+		f, err := hostfile.OpenSync(root, name, e.IsDir())
 		if err != nil {
 			return err
+		}
+		if e.IsDir() {
+			return errors.Join(hostfile.SyncDir(f), f.Close())
 		}
 		return errors.Join(f.Sync(), f.Close())
 	})

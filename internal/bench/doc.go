@@ -1,3 +1,5 @@
+//go:build unix
+
 // Command bench measures yaya's relay beside a direct connection, in one
 // alternating run, with the real binary: `make bench`.
 //

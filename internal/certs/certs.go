@@ -26,6 +26,7 @@ import (
 	"unicode"
 
 	"github.com/yaya-ai/yaya/internal/atomicfile"
+	"github.com/yaya-ai/yaya/internal/hostfile"
 	"github.com/yaya-ai/yaya/internal/netaddr"
 )
 
@@ -57,10 +58,31 @@ func OpenFolder(root *os.Root, name string) (*os.Root, error) {
 	if !st.IsDir() {
 		return nil, fmt.Errorf("%s: it is %v, and keys lie in a folder of their own", path, st.Mode().Type())
 	}
-	if st.Mode().Perm()&0o077 != 0 {
-		return nil, fmt.Errorf("%s: its mode is %v, and others can get at the keys in it: chmod 700, and remove them if others may have read them", path, st.Mode())
+	dir, err := root.OpenRoot(name)
+	if err != nil {
+		return nil, err
 	}
-	return root.OpenRoot(name)
+	if err := ownersAlone(dir, st); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), dir.Close())
+	}
+	return dir, nil
+}
+
+// ownersAlone refuses a folder that others can read, or that is not the one that was looked at.
+func ownersAlone(dir *os.Root, was fs.FileInfo) error {
+	f, err := dir.Open(".")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	if st, err := f.Stat(); err != nil || !os.SameFile(st, was) {
+		return errors.Join(errors.New("it has been replaced meanwhile"), err)
+	}
+	how, fix, err := hostfile.Exposed(f)
+	if err == nil && how != "" {
+		err = fmt.Errorf("it has %s, and others can get at the keys in it: %s, and remove them if others may have read them", how, fix)
+	}
+	return err
 }
 
 // read reads a small file that only its owner can read: a regular file, not a link, with
@@ -76,7 +98,7 @@ func read(dir *os.Root, name string) ([]byte, error) {
 	if !st.Mode().IsRegular() {
 		return nil, bad("it is %v and not a regular file: remove it", st.Mode().Type())
 	}
-	f, err := dir.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+	f, err := dir.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|hostfile.NoFollow, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -84,16 +106,21 @@ func read(dir *os.Root, name string) ([]byte, error) {
 	if st, err = f.Stat(); err != nil {
 		return nil, err
 	}
-	sys, _ := st.Sys().(*syscall.Stat_t)
-	switch {
-	case !st.Mode().IsRegular() || sys == nil:
+	if !st.Mode().IsRegular() {
 		return nil, bad("it is not a regular file: remove it")
-	case st.Mode().Perm()&0o077 != 0:
-		return nil, bad("its mode is %v, and others can get at the key in it: remove it, and a new one is made", st.Mode())
-	case sys.Nlink != 1:
-		return nil, bad("it has %d names, and whoever has another one can get at the key in it: remove it, and a new one is made", sys.Nlink)
-	case int(sys.Uid) != os.Geteuid():
-		return nil, bad("it belongs to user %d and not to user %d: remove it, and a new one is made", sys.Uid, os.Geteuid())
+	}
+	how, _, err := hostfile.Exposed(f)
+	_, names, ierr := hostfile.Identify(f, st)
+	owner, known := hostfile.Owner(st)
+	switch {
+	case errors.Join(err, ierr) != nil:
+		return nil, bad("%v", errors.Join(err, ierr))
+	case how != "":
+		return nil, bad("it has %s, and others can get at the key in it: remove it, and a new one is made", how)
+	case names != 1:
+		return nil, bad("it has %d names, and whoever has another one can get at the key in it: remove it, and a new one is made", names)
+	case known && owner != os.Geteuid():
+		return nil, bad("it belongs to user %d and not to user %d: remove it, and a new one is made", owner, os.Geteuid())
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxFile+1)) //nolint:forbidigo // bounded
 	if err == nil && len(data) > maxFile {

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/yaya-ai/yaya/internal/gitread"
+	"github.com/yaya-ai/yaya/internal/hostfile"
 )
 
 // files configure Git in a repository's own folder, in addition to hooks; commondir
@@ -55,14 +56,6 @@ func (i identity) same(j identity) bool {
 	a, b := i.to, j.to
 	i.to, j.to = nil, nil
 	return i == j && (a == nil) == (b == nil) && (a == nil || *a == *b)
-}
-
-func identify(info fs.FileInfo) identity {
-	st, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return identity{size: info.Size(), changed: info.ModTime().UnixNano()}
-	}
-	return identity{dev: uint64(st.Dev), ino: st.Ino, size: st.Size, changed: changed(st).UnixNano()} //nolint:unconvert // differs by system
 }
 
 // Own returns the existing files that configure the repository of a folder, which a
@@ -354,7 +347,7 @@ func read(path string) string {
 
 // entries returns up to n entries of a folder, and whether these are all.
 func entries(dir string, n int) (all []fs.DirEntry, whole bool, err error) {
-	f, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_DIRECTORY, 0) //nolint:forbidigo,gosec // names only, bounded
+	f, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_NONBLOCK|hostfile.Directory, 0) //nolint:forbidigo,gosec // names only, bounded
 	if err != nil {
 		return nil, true, err
 	}

@@ -5,9 +5,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/yaya-ai/yaya/internal/gitread"
+	"github.com/yaya-ai/yaya/internal/hostfile"
 )
 
 // Linked is a folder's repository that Git stores elsewhere: that of a linked work
@@ -126,7 +126,7 @@ func repository(dir string) bool {
 		if err != nil || info.IsDir() != folder || !folder && !info.Mode().IsRegular() {
 			return false
 		}
-		if st, ok := info.Sys().(*syscall.Stat_t); !ok || int(st.Uid) != os.Geteuid() {
+		if owner, known := hostfile.Owner(info); !known || owner != os.Geteuid() {
 			return false
 		}
 	}

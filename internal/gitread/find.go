@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 )
 
 // open finds the repository of a workspace. It is
@@ -85,18 +84,6 @@ func above(dir string, info fs.FileInfo) (*os.Root, fs.FileInfo, error) {
 		return nil, nil, errors.Join(ErrNoRepository, root.Close())
 	}
 	return root, up, nil
-}
-
-// own reports whether a file belongs to the user that runs this process.
-func own(info fs.FileInfo) bool {
-	st, ok := info.Sys().(*syscall.Stat_t)
-	return ok && int(st.Uid) == os.Geteuid()
-}
-
-func sameDevice(a, b fs.FileInfo) bool {
-	x, ok := a.Sys().(*syscall.Stat_t)
-	y, okay := b.Sys().(*syscall.Stat_t)
-	return ok && okay && x.Dev == y.Dev
 }
 
 // at opens the repository of a folder, if it has one.

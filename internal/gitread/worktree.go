@@ -11,7 +11,6 @@ import (
 	"os"
 	"path"
 	"strings"
-	"syscall"
 )
 
 // walker compares the index with the work tree, folder by folder.
@@ -234,8 +233,7 @@ func (r *Repo) differs(ctx context.Context, ix *index, dir *os.Root, name string
 	if !link && filemode && (info.Mode()&0o100 != 0) != (e.mode == modeExec) {
 		return 'M', nil
 	}
-	st, ok := info.Sys().(*syscall.Stat_t)
-	if ok && e.sameStat(info, st) && info.ModTime().Before(ix.written) {
+	if e.sameStat(info) && info.ModTime().Before(ix.written) {
 		return ' ', nil
 	}
 	i, err := r.hashLike(ctx, ix, dir, name, e, info, link)
@@ -246,13 +244,6 @@ func (r *Repo) differs(ctx context.Context, ix *index, dir *os.Root, name string
 		return 'M', nil //nolint:nilerr // see above
 	}
 	return ' ', nil
-}
-
-func (e *entry) sameStat(info fs.FileInfo, st *syscall.Stat_t) bool {
-	m, c := info.ModTime(), changed(st)
-	return e.size == uint32(info.Size()) && e.mtime.sec == uint32(m.Unix()) && e.ctime.sec == uint32(c.Unix()) && //nolint:gosec // as git cuts them
-		(e.mtime.nsec == 0 || e.mtime.nsec == uint32(m.Nanosecond())) && (e.ctime.nsec == 0 || e.ctime.nsec == uint32(c.Nanosecond())) && //nolint:gosec // below 1e9
-		e.ino == uint32(st.Ino) && e.uid == st.Uid && e.gid == st.Gid //nolint:gosec // as git cuts it
 }
 
 // hashLike names the object that a file would be stored as: as it is, or converted if

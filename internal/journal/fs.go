@@ -8,8 +8,7 @@ import (
 	"os"
 	"syscall"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/yaya-ai/yaya/internal/hostfile"
 	"github.com/yaya-ai/yaya/internal/unread"
 )
 
@@ -76,6 +75,8 @@ type rootFS struct{ root *os.Root }
 
 type osFile struct{ *os.File }
 
+func (f osFile) Write(b []byte) (int, error) { return hostfile.WriteEnd(f.File, b) }
+
 func (f osFile) Size() (int64, error) {
 	st, err := f.Stat()
 	if err != nil {
@@ -89,9 +90,9 @@ func (r rootFS) Open(name string, mode Mode) (File, error) {
 	switch mode {
 	case ReadOnly:
 	case Append:
-		flag = os.O_RDWR | os.O_APPEND
+		flag = os.O_RDWR | hostfile.Append
 	case Create:
-		flag = os.O_RDWR | os.O_APPEND | os.O_CREATE | os.O_EXCL
+		flag = os.O_RDWR | hostfile.Append | os.O_CREATE | os.O_EXCL
 	}
 	// A link or a pipe that somebody put here must neither be followed nor waited
 	// for.
@@ -108,8 +109,8 @@ func (r rootFS) Open(name string, mode Mode) (File, error) {
 	if mode == ReadOnly {
 		return osFile{f}, nil
 	}
-	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) //nolint:gosec // a descriptor fits
-	if errors.Is(err, syscall.EWOULDBLOCK) {
+	err = hostfile.TryLock(f)
+	if errors.Is(err, hostfile.ErrLocked) {
 		err = ErrLocked
 	}
 	if err != nil {
@@ -175,16 +176,8 @@ func (r rootFS) Free() (Space, error) {
 	if err != nil {
 		return Space{}, err
 	}
-	var st unix.Statfs_t
-	err = unix.Fstatfs(int(d.Fd()), &st) //nolint:gosec // a descriptor fits
-	if err := errors.Join(err, d.Close()); err != nil {
-		return Space{}, err
-	}
-	out := Space{Bytes: int64(st.Bavail) * int64(st.Bsize), Files: -1} //nolint:gosec,unconvert // other types on other systems
-	if st.Files > 0 {                                                  // btrfs and others say 0 of 0
-		out.Files = int64(st.Ffree) //nolint:gosec // fits: a number of files
-	}
-	return out, nil
+	bytes, files, err := hostfile.Free(d)
+	return Space{bytes, files}, errors.Join(err, d.Close())
 }
 
 func (r rootFS) SyncDir(name string) error {
@@ -192,5 +185,5 @@ func (r rootFS) SyncDir(name string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(d.Sync(), d.Close())
+	return errors.Join(hostfile.SyncDir(d), d.Close())
 }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"syscall"
 
+	"github.com/yaya-ai/yaya/internal/hostfile"
 	"github.com/yaya-ai/yaya/internal/unread"
 )
 
@@ -21,14 +22,16 @@ const (
 
 // CheckFolder refuses a folder that others can read.
 func CheckFolder(root *os.Root) error {
-	st, err := root.Stat(".")
+	f, err := root.Open(".")
 	if err != nil {
 		return err
 	}
-	if mode := st.Mode().Perm(); mode&0o077 != 0 {
-		return fmt.Errorf("the folder of keys %s has mode %v, and others can get at it: chmod 700", root.Name(), mode)
+	defer func() { _ = f.Close() }()
+	how, fix, err := hostfile.Exposed(f)
+	if err == nil && how != "" {
+		err = fmt.Errorf("the folder of keys %s has %s, and others can get at it: %s", root.Name(), how, fix)
 	}
-	return nil
+	return err
 }
 
 // Read reads a private key. It refuses files that others can read, links, and
@@ -59,7 +62,7 @@ func ReadFile(root *os.Root, name string) ([]byte, error) {
 	if !st.Mode().IsRegular() {
 		return nil, unread.Error(bad(root, name, "it is not a regular file"))
 	}
-	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|hostfile.NoFollow, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -67,8 +70,15 @@ func ReadFile(root *os.Root, name string) ([]byte, error) {
 	if st, err = f.Stat(); err != nil {
 		return nil, err
 	}
-	if mode := st.Mode(); !mode.IsRegular() || mode.Perm()&0o077 != 0 {
-		return nil, unread.Error(bad(root, name, "its mode is %v, and others can get at it: chmod 600, or replace the key if they may have", mode))
+	if !st.Mode().IsRegular() {
+		return nil, unread.Error(bad(root, name, "it is not a regular file"))
+	}
+	how, fix, err := hostfile.Exposed(f)
+	if err != nil {
+		return nil, unread.Error(err)
+	}
+	if how != "" {
+		return nil, unread.Error(bad(root, name, "it has %s, and others can get at it: %s, or replace the key if they may have", how, fix))
 	}
 	return io.ReadAll(io.LimitReader(f, maxFile)) //nolint:forbidigo // bounded
 }

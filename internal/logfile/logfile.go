@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/yaya-ai/yaya/internal/hostfile"
 )
 
 // Kept is how many full files are kept beside the one that is written.
@@ -63,8 +63,8 @@ func Check(path string) error {
 		return err
 	}
 	dir := filepath.Dir(l.path)
-	if err := unix.Faccessat(unix.AT_FDCWD, dir, unix.W_OK|unix.X_OK, unix.AT_EACCESS); err != nil {
-		return fmt.Errorf("log file %s: yaya cannot create it: %w", l.path, &fs.PathError{Op: "write in", Path: dir, Err: err})
+	if err := hostfile.CheckMake(dir); err != nil {
+		return fmt.Errorf("log file %s: yaya cannot create it: %w", l.path, err)
 	}
 	return nil
 }
@@ -74,7 +74,7 @@ func (l *File) open() error { return l.openWith(os.O_CREATE) }
 
 func (l *File) openWith(flag int) error {
 	// Without O_NONBLOCK, a FIFO would block until it has a reader.
-	f, err := os.OpenFile(l.path, flag|os.O_RDWR|os.O_APPEND|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600) //nolint:forbidigo // the user chose the path
+	f, err := hostfile.OpenFile(l.path, flag|os.O_RDWR|hostfile.Append|hostfile.NoFollow|syscall.O_NONBLOCK, 0o600)
 	if err != nil {
 		return fmt.Errorf("log file: %w", err)
 	}
@@ -164,7 +164,7 @@ func (l *File) Write(line []byte) (int, error) {
 			return 0, err
 		}
 	}
-	n, err := l.f.Write(line)
+	n, err := hostfile.WriteEnd(l.f, line)
 	if err != nil {
 		// The caller writes the line elsewhere, and the next one must not follow half of it.
 		if info, serr := l.f.Stat(); n > 0 && serr == nil {

@@ -8,7 +8,8 @@ import (
 	"slices"
 	"sort"
 	"strings"
-	"syscall"
+
+	"github.com/yaya-ai/yaya/internal/hostfile"
 )
 
 // Depth says how much of a folder counts for its other paths.
@@ -167,7 +168,7 @@ func shut(name string, err error) string {
 		if err != nil {
 			continue
 		}
-		if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) != os.Geteuid() {
+		if owner, known := hostfile.Owner(info); known && owner != os.Geteuid() {
 			return ""
 		}
 		return dir

@@ -6,25 +6,12 @@ package openfiles
 import (
 	"errors"
 	"fmt"
-	"sync"
-	"syscall"
+
+	"github.com/yaya-ai/yaya/internal/errnos"
 )
 
 // Enough is the limit from which on no share is small.
 const Enough = 4096
-
-// least is the usual limit of open files, for systems where the limit is unknown.
-const least = 1024
-
-// Limit returns how many files this process may have open. The Go runtime has raised the soft limit
-// to the hard one when the program began.
-var Limit = sync.OnceValue(func() uint64 {
-	var l syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l); err != nil {
-		return least
-	}
-	return uint64(l.Cur) //nolint:gosec,unconvert,nolintlint // signed on some systems, and not negative
-})
 
 // Shares are the parts of a limit, in descriptors. A sixth is left for servers, for the
 // models' connections and for everything that is open for a moment.
@@ -51,25 +38,7 @@ func Warning(limit uint64) string {
 	return fmt.Sprintf("yaya may have %d files open, so it serves at most %d connections and keeps %d tapes open: raise the limit to %d or more (ulimit -n %[4]d before yaya starts, or LimitNOFILE=%[4]d in its systemd unit)", limit, s.Connections, s.Tapes, Enough)
 }
 
-// Left reports whether so many more files can be opened now.
-func Left(n int) bool {
-	fds := make([]int, 0, n)
-	defer func() {
-		for _, fd := range fds {
-			_ = syscall.Close(fd)
-		}
-	}()
-	for range n {
-		fd, err := syscall.Open("/", syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
-		if err != nil {
-			return !Exhausted(err)
-		}
-		fds = append(fds, fd)
-	}
-	return true
-}
-
 // Exhausted reports whether an error says that this process, or the machine, has no descriptor left.
 func Exhausted(err error) bool {
-	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
+	return errors.Is(err, errnos.TooManyFiles) || errors.Is(err, errnos.SystemFiles)
 }

@@ -1,3 +1,5 @@
+//go:build unix
+
 // Command peerbench measures gateways beside each other: `make bench-peers`.
 //
 // It installs the published releases of peers.go into a folder of its own, runs

@@ -2,21 +2,7 @@ package proc
 
 import (
 	"sync"
-	"time"
 )
-
-// endTree kills the remaining descendants of the child, even those that left its
-// group. A process may start another before it dies, and orphans come to us, so it
-// searches until none is left. It reports whether that succeeded.
-func (p *Process) endTree() bool {
-	for range 100 {
-		if killMarked(p.marker)+orphanage.escapees()+orphanage.orphans(p.since, p.belongsToOther) == 0 {
-			return true
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-	return false
-}
 
 // firstProcesses are those of the sandboxes that were started here.
 func firstProcesses() map[int]bool {

@@ -11,22 +11,30 @@ type pipes struct {
 	ours, theirs                []*os.File // theirs in the order of the child's descriptors
 }
 
+// end is the end of a pipe that this process keeps; it supports deadlines.
+type end int
+
+const (
+	reads end = iota
+	writes
+)
+
 // newPipes makes the pipes of a child; the gate, if it is held on one.
 func newPipes(held bool) (p pipes, err error) {
-	pipe := func() (r, w *os.File) {
+	pipe := func(ours end) (r, w *os.File) {
 		if err == nil {
-			r, w, err = os.Pipe()
+			r, w, err = openPipe(ours)
 		}
 		return r, w
 	}
-	stdin, inW := pipe()
-	outR, stdout := pipe()
+	stdin, inW := pipe(writes)
+	outR, stdout := pipe(reads)
 	widen(inW)
 	widen(outR)
-	errR, stderr := pipe()
+	errR, stderr := pipe(reads)
 	var gate *os.File
 	if held {
-		gate, p.gate = pipe()
+		gate, p.gate = pipe(writes)
 	}
 	p.stdin, p.stdout, p.stderr = inW, outR, errR
 	isNil := func(f *os.File) bool { return f == nil }

@@ -13,10 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 const (
@@ -25,7 +22,7 @@ const (
 )
 
 // Grace periods of [Process.Stop], from the MCP stdio shutdown sequence: close
-// standard input, then SIGTERM, then SIGKILL. Their sum stays below the 5 s
+// standard input, then SIGTERM (on Windows Ctrl-Break), then SIGKILL. Their sum stays below the 5 s
 // within which the whole tree must be gone.
 const (
 	graceStdin = 1500 * time.Millisecond
@@ -121,6 +118,7 @@ type Process struct {
 
 	manager *Manager
 	cmd     *exec.Cmd
+	tree    tree
 	gate    *os.File // of a held process
 	sandbox Sandbox
 	started chan struct{} // closed when the sandbox has been told that it is
@@ -178,8 +176,10 @@ func (m *Manager) start(spec Spec) (*Process, error) {
 		return nil, err
 	}
 	p := &Process{manager: m, marker: rand.Text(), since: ticks(), tail: &tail{also: spec.Stderr}, sandbox: spec.Sandbox, started: make(chan struct{}), done: make(chan struct{})}
-	cmd := exec.CommandContext(context.Background(), path, spec.Args...) //nolint:gosec // running what is configured is the purpose
-	cmd.Args[0] = spec.Path
+	cmd, err := command(path, spec)
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", spec.Path, err)
+	}
 	cmd.Env = append(append([]string{}, spec.Env...), markerEnv+"="+p.marker)
 	cmd.Dir = spec.Dir
 	if spec.Sandbox != (none{}) && !filepath.IsAbs(cmd.Path) { // as exec has it, below Dir
@@ -201,7 +201,7 @@ func (m *Manager) start(spec Spec) (*Process, error) {
 		closeAll(ends.ours)
 		return nil, err
 	}
-	err = cmd.Start()
+	err = p.tree.start(cmd)
 	closeAll(ends.theirs)
 	if err != nil {
 		closeAll(ends.ours)
@@ -216,7 +216,7 @@ func (m *Manager) start(spec Spec) (*Process, error) {
 	p.Stdin, p.Stdout = ends.stdin, ends.stdout
 	if err := m.guard.tell(fmt.Sprintf("%c%d %s", guarded(p), cmd.Process.Pid, p.marker)); err != nil {
 		// Without the guard the child could outlive us.
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		p.tree.kill(cmd.Process.Pid)
 		_ = cmd.Wait()
 		closeAll(ends.ours)
 		m.guard.close()
@@ -232,32 +232,6 @@ func (m *Manager) start(spec Spec) (*Process, error) {
 	living.mu.Unlock()
 	go p.wait(ends.stderr)
 	return p, nil
-}
-
-// LookPath resolves a command through the child's own PATH; a path with a slash
-// is taken as it is. The current directory is never searched.
-func LookPath(name string, env []string) (string, error) {
-	if strings.ContainsRune(name, '/') {
-		return name, nil
-	}
-	search := ""
-	for _, kv := range env {
-		if v, ok := strings.CutPrefix(kv, "PATH="); ok {
-			search = v
-		}
-	}
-	var looked []string
-	for dir := range strings.SplitSeq(search, ":") {
-		if !strings.HasPrefix(dir, "/") || slices.Contains(looked, dir) {
-			continue
-		}
-		looked = append(looked, dir)
-		path := dir + "/" + name
-		if st, err := os.Stat(path); err == nil && !st.IsDir() && st.Mode()&0o111 != 0 {
-			return path, nil
-		}
-	}
-	return "", &notFoundError{name, looked}
 }
 
 // notFoundError reports that a command is in none of the folders; it is an
@@ -290,7 +264,7 @@ func (p *Process) wait(stderr *os.File) {
 	}()
 	err := p.cmd.Wait()
 	pid := p.cmd.Process.Pid
-	_ = syscall.Kill(-pid, syscall.SIGKILL)
+	p.tree.kill(pid)
 	clean := p.endTree()
 	// All processes that held the other end of stderr are dead; one that escaped both
 	// searches must not block us.
@@ -318,29 +292,6 @@ func (p *Process) wait(stderr *os.File) {
 	_ = p.manager.guard.tell(fmt.Sprintf("-%d", pid))
 	p.manager.mu.Unlock()
 	close(p.done)
-}
-
-// exitError reports how a child ended. The first process of a sandbox exits with 128
-// and the number of the signal that ended the program.
-func exitError(cmd *exec.Cmd, err error, sandboxed bool) error {
-	if err == nil {
-		return errors.New("exited with status 0")
-	}
-	if ws, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok {
-		if ws.Signaled() {
-			return bySignal(ws.Signal())
-		}
-		if sig := ws.ExitStatus() - 128; sandboxed && sig > 0 && sig < 32 {
-			return bySignal(syscall.Signal(sig))
-		}
-		return fmt.Errorf("exited with status %d", ws.ExitStatus())
-	}
-	return err
-}
-
-// bySignal is the end by a signal, with its name: the text of SIGKILL is "killed".
-func bySignal(sig syscall.Signal) error {
-	return fmt.Errorf("ended with %s", cmp.Or(unix.SignalName(sig), fmt.Sprintf("signal %d", int(sig))))
 }
 
 // Release lets a held program continue. Between Start and Release it has read
@@ -371,7 +322,7 @@ func (p *Process) ExitCode() int { return p.cmd.ProcessState.ExitCode() }
 func (p *Process) Stderr() string { return p.tail.String() }
 
 // Stop ends the child: standard input is closed, then SIGTERM goes to the
-// group, then SIGKILL. It returns when the whole tree is gone, at most about
+// group (Ctrl-Break on Windows), then SIGKILL. It returns when the whole tree is gone, at most about
 // 4 s later; ctx only shortens the patience. It may be called more than once
 // and from several goroutines.
 func (p *Process) Stop(ctx context.Context) {
@@ -381,7 +332,7 @@ func (p *Process) Stop(ctx context.Context) {
 		if p.waitFor(ctx, graceStdin) {
 			return
 		}
-		_ = syscall.Kill(-p.PID(), syscall.SIGTERM)
+		p.tree.ask(p.PID())
 		if p.waitFor(ctx, graceTerm) {
 			return
 		}
@@ -391,7 +342,7 @@ func (p *Process) Stop(ctx context.Context) {
 				return
 			}
 		}
-		_ = syscall.Kill(-p.PID(), syscall.SIGKILL)
+		p.tree.kill(p.PID())
 	})
 	<-p.done
 }

@@ -26,8 +26,11 @@ const (
 
 // Backends are the names of this system's back ends, the best first.
 func Backends() []string {
-	if runtime.GOOS == "darwin" {
+	switch runtime.GOOS {
+	case "darwin":
 		return []string{Seatbelt, None}
+	case "windows":
+		return []string{None}
 	}
 	return []string{Namespaces, Bwrap, Landlock, None}
 }

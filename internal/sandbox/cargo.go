@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/yaya-ai/yaya/internal/hostfile"
 	"github.com/yaya-ai/yaya/internal/sandbox/inside"
 )
 
@@ -224,7 +225,7 @@ func (c *cargoSeed) crates(dir string) error {
 			_ = c.own.Symlink(to, path.Join(dir, e.Name())) // it has that one already, or one of its own
 		}
 	}
-	f, err := c.own.OpenFile(dir, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_DIRECTORY, 0)
+	f, err := c.own.OpenFile(dir, os.O_RDONLY|syscall.O_NONBLOCK|hostfile.Directory, 0)
 	if err != nil {
 		return nil //nolint:nilerr // it was moved away
 	}
@@ -287,7 +288,7 @@ const (
 
 // clean removes what starts that were killed have left.
 func (c *cargoSeed) clean() {
-	f, err := c.own.OpenFile(".", os.O_RDONLY|syscall.O_DIRECTORY, 0)
+	f, err := c.own.OpenFile(".", os.O_RDONLY|hostfile.Directory, 0)
 	if err != nil {
 		return
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"syscall"
 
+	"github.com/yaya-ai/yaya/internal/errnos"
 	"github.com/yaya-ai/yaya/internal/passedon"
 )
 
@@ -85,7 +86,7 @@ func (p *proxy) dialAny(ctx context.Context, host string, port int, addrs []neti
 			if err == nil {
 				return conn, nil
 			}
-			if failed = err; addr.IsLoopback() && errors.Is(err, syscall.ECONNREFUSED) {
+			if failed = err; addr.IsLoopback() && errors.Is(err, errnos.Refused) {
 				failed = fmt.Errorf("nothing listens there on this machine: %w", err)
 			}
 			if host != addr.String() {

@@ -1,11 +1,10 @@
 package sandbox
 
 import (
-	"os"
 	"slices"
 	"strings"
-	"syscall"
 
+	"github.com/yaya-ai/yaya/internal/hostfile"
 	"github.com/yaya-ai/yaya/internal/sandbox/inside"
 )
 
@@ -61,15 +60,8 @@ func (r *Run) addFetched(s *rules, plan *inside.Plan) error {
 // program works in.
 func (r *Run) cacheApart() bool {
 	device := func(name string) (uint64, bool) {
-		info, err := os.Stat(name) //nolint:gosec // the caller's own
-		if err != nil {
-			return 0, false
-		}
-		st, ok := info.Sys().(*syscall.Stat_t)
-		if !ok {
-			return 0, false
-		}
-		return uint64(st.Dev), true //nolint:gosec,unconvert // differs by system
+		id, _, err := hostfile.Named(name)
+		return id.Dev, err == nil
 	}
 	at, known := device(r.policy.Cache)
 	return known && slices.ContainsFunc(r.policy.Write, func(p Path) bool {

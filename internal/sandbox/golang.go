@@ -16,6 +16,8 @@ import (
 	"runtime"
 	"strings"
 	"syscall"
+
+	"github.com/yaya-ai/yaya/internal/hostfile"
 )
 
 // goAddr is the address at which a sandbox finds the host's modules: a loopback
@@ -149,7 +151,7 @@ func (g *goHost) link(cache string) error {
 	if len(tools) > 0 && root.MkdirAll(bin, 0o700) != nil {
 		return nil // a program in the sandbox has put something else there, and does without
 	}
-	dir, err := root.OpenFile(bin, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_DIRECTORY, 0)
+	dir, err := root.OpenFile(bin, os.O_RDONLY|syscall.O_NONBLOCK|hostfile.Directory, 0)
 	if err != nil {
 		return nil //nolint:nilerr // there is nothing to link to, or something else is there
 	}

@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/yaya-ai/yaya/internal/gitconf"
+	"github.com/yaya-ai/yaya/internal/hostfile"
 )
 
 // Path is a file or folder that was opened: a policy grants this one, and a sandbox
@@ -82,12 +82,12 @@ func OpenExact(name string) (Path, error) {
 		_ = f.Close()
 		return Path{}, fmt.Errorf("open %s for a sandbox: %w", name, err)
 	}
-	st, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
+	id, _, err := hostfile.Identify(f, info)
+	if err != nil {
 		_ = f.Close()
-		return Path{}, fmt.Errorf("open %s for a sandbox: this system does not say which file it is", name)
+		return Path{}, fmt.Errorf("open %s for a sandbox: %w", name, err)
 	}
-	return Path{abs, uint64(st.Dev), st.Ino, f, nil}, nil //nolint:unconvert // differs by system
+	return Path{abs, id.Dev, id.Ino, f, nil}, nil
 }
 
 // nameless is an error about a path without its name, which stands beside it.

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/yaya-ai/yaya/internal/hostfile"
 )
 
 // Bounds of the folders that sandboxes have as their /tmp.
@@ -72,7 +74,7 @@ func (s *Scratch) Sweep() error {
 	case !info.IsDir():
 		return fmt.Errorf("%s is not a folder: remove it", s.top)
 	}
-	lock, err := os.OpenFile(filepath.Join(s.top, "lock"), os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600) //nolint:forbidigo // it holds nothing
+	lock, err := os.OpenFile(filepath.Join(s.top, "lock"), os.O_RDWR|os.O_CREATE|hostfile.NoFollow|syscall.O_NONBLOCK, 0o600) //nolint:forbidigo // it holds nothing
 	if err != nil {
 		return err
 	}
@@ -102,8 +104,8 @@ func (s *Scratch) Sweep() error {
 
 // flock takes the lock of a file, and reports whether it could.
 func flock(f *os.File) (bool, error) {
-	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) //nolint:gosec // a descriptor fits
-	if errors.Is(err, syscall.EWOULDBLOCK) {
+	err := hostfile.TryLock(f)
+	if errors.Is(err, hostfile.ErrLocked) {
 		return false, nil
 	}
 	return err == nil, err
@@ -111,7 +113,7 @@ func flock(f *os.File) (bool, error) {
 
 // removeAbandoned removes the folders of a process that holds them no longer.
 func removeAbandoned(dir string) error {
-	lock, err := os.OpenFile(filepath.Join(dir, held), os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600) //nolint:forbidigo,gosec // a folder of yaya's
+	lock, err := os.OpenFile(filepath.Join(dir, held), os.O_RDWR|hostfile.NoFollow|syscall.O_NONBLOCK, 0o600) //nolint:forbidigo,gosec // a folder of yaya's
 	if errors.Is(err, fs.ErrNotExist) {
 		return removeAll(dir) // whoever removed it was killed, too
 	}
@@ -292,7 +294,7 @@ func tooLarge(top string) bool {
 	for dirs := []string{top}; len(dirs) > 0; {
 		dir := dirs[len(dirs)-1]
 		dirs = dirs[:len(dirs)-1]
-		f, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0) //nolint:forbidigo,gosec // bounded
+		f, err := os.OpenFile(dir, os.O_RDONLY|hostfile.Directory|hostfile.NoFollow|syscall.O_NONBLOCK, 0) //nolint:forbidigo,gosec // bounded
 		if err != nil {
 			continue // what cannot be looked at is removed in the end
 		}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"syscall"
 
 	"github.com/yaya-ai/yaya/internal/mounts"
 	"github.com/yaya-ai/yaya/internal/sandbox/inside"
@@ -153,7 +152,5 @@ func nothing(name string) bool {
 	if errors.Join(err, at) != nil || info.Mode()&os.ModeCharDevice == 0 {
 		return false
 	}
-	a, is := null.Sys().(*syscall.Stat_t)
-	b, also := info.Sys().(*syscall.Stat_t)
-	return is && also && a.Rdev == b.Rdev
+	return sameDevice(null, info)
 }

@@ -12,16 +12,12 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/yaya-ai/yaya/internal/worded"
+	"github.com/yaya-ai/yaya/internal/hostfile"
 )
 
 // Patience is how long Read waits for the data of a pipe: its user may have to
 // unlock the program that writes it.
 const Patience = 20 * time.Second
-
-// look is the interval of polling an empty pipe. No system wakes a reader reliably
-// both for the first writer of a pipe and for the end of the last.
-const look = 10 * time.Millisecond
 
 // IsPipe reports whether a path is one of a pipe, which gives its content once.
 func IsPipe(path string) bool {
@@ -52,10 +48,17 @@ func read(ctx context.Context, path string, limit int, private bool) ([]byte, er
 	if err != nil {
 		return nil, err
 	}
+	if mode := st.Mode(); private && (mode.IsRegular() || mode&fs.ModeNamedPipe != 0) {
+		how, fix, err := hostfile.Exposed(f)
+		if err != nil {
+			return nil, err
+		}
+		if how != "" {
+			return nil, fmt.Errorf("%s has %s, and others can get at it: %s", path, how, fix)
+		}
+	}
 	var out []byte
 	switch mode := st.Mode(); {
-	case private && (mode.IsRegular() || mode&fs.ModeNamedPipe != 0) && mode.Perm()&0o077 != 0:
-		return nil, fmt.Errorf("%s has mode %v, and others can get at it: chmod 600 %[1]s", path, mode.Perm())
 	case mode.IsRegular():
 		out, err = io.ReadAll(io.LimitReader(f, int64(limit)+1)) //nolint:forbidigo // bounded by the reader
 	case mode&fs.ModeNamedPipe != 0:
@@ -71,43 +74,4 @@ func read(ctx context.Context, path string, limit int, private bool) ([]byte, er
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return out, nil
-}
-
-// fromPipe reads until the last writer of a pipe has gone, or more than limit bytes.
-func fromPipe(ctx context.Context, f *os.File, limit int) ([]byte, error) {
-	conn, err := f.SyscallConn()
-	if err != nil {
-		return nil, err
-	}
-	late := time.NewTimer(Patience)
-	defer late.Stop()
-	again := time.NewTicker(look)
-	defer again.Stop()
-	var out []byte
-	buf := make([]byte, 4<<10)
-	for {
-		var n int
-		var rerr error
-		if err := conn.Control(func(fd uintptr) { n, rerr = syscall.Read(int(fd), buf) }); err != nil { //nolint:gosec // a descriptor fits
-			return nil, err
-		}
-		switch {
-		case n > 0:
-			if out = append(out, buf[:n]...); len(out) > limit {
-				return out, nil
-			}
-			continue
-		case n == 0 && rerr == nil && len(out) > 0: // an empty pipe had no writer yet
-			return out, nil
-		case rerr != nil && !errors.Is(rerr, syscall.EAGAIN) && !errors.Is(rerr, syscall.EINTR):
-			return nil, rerr
-		}
-		select {
-		case <-again.C:
-		case <-late.C:
-			return nil, fmt.Errorf("it is a pipe, and nothing has filled it within %v: start or unlock the program that does", Patience)
-		case <-ctx.Done():
-			return nil, worded.Error(ctx.Err(), "it is a pipe, and nothing had filled it: start or unlock the program that does")
-		}
-	}
 }

@@ -306,12 +306,9 @@ func (s *Store) readKey(name string) ([]byte, error) {
 		return nil, fmt.Errorf("open the folder of %s: %w", KeyFile, err)
 	}
 	defer func() { _ = root.Close() }()
-	data, st, err := readRegular(root, name, 256)
+	data, err := readPrivate(root, name, 256)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.keyPath(name), err)
-	}
-	if mode := st.Mode().Perm(); mode&0o077 != 0 {
-		return nil, fmt.Errorf("%s has mode %v, and others can get at it: chmod 600 %[1]s, and change the secrets if somebody may have read it", s.keyPath(name), mode)
 	}
 	key, err := base64.StdEncoding.DecodeString(string(bytes.TrimSpace(data)))
 	if err != nil || len(key) != chacha20poly1305.KeySize {

@@ -16,6 +16,8 @@ import (
 
 	"golang.org/x/crypto/argon2"
 	"golang.org/x/crypto/chacha20poly1305"
+
+	"github.com/yaya-ai/yaya/internal/hostfile"
 )
 
 // maxFile bounds the sealed file, in bytes.
@@ -219,7 +221,24 @@ func (k kdf) key(passphrase []byte) []byte {
 // readRegular reads a file of at most limit bytes that is neither a link nor a
 // pipe.
 func readRegular(root *os.Root, name string, limit int64) ([]byte, fs.FileInfo, error) {
-	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+	return readChecked(root, name, limit, func(*os.File) error { return nil })
+}
+
+// readPrivate is readRegular for a file that others cannot get at.
+func readPrivate(root *os.Root, name string, limit int64) ([]byte, error) {
+	data, _, err := readChecked(root, name, limit, func(f *os.File) error {
+		how, fix, err := hostfile.Exposed(f)
+		if err == nil && how != "" {
+			err = fmt.Errorf("it has %s, and others can get at it: %s, and change the secrets if somebody may have read it", how, fix)
+		}
+		return err
+	})
+	return data, err
+}
+
+// readChecked is readRegular for a file that passes a check.
+func readChecked(root *os.Root, name string, limit int64, check func(*os.File) error) ([]byte, fs.FileInfo, error) {
+	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|hostfile.NoFollow, 0)
 	if errors.Is(err, syscall.ELOOP) {
 		err = errors.New("it is a link")
 	}
@@ -233,6 +252,9 @@ func readRegular(root *os.Root, name string, limit int64) ([]byte, fs.FileInfo, 
 	}
 	if !st.Mode().IsRegular() {
 		return nil, nil, errors.New("it is not a regular file")
+	}
+	if err := check(f); err != nil {
+		return nil, nil, err
 	}
 	data, err := io.ReadAll(io.LimitReader(f, limit+1)) //nolint:forbidigo // bounded by the reader
 	if err == nil && int64(len(data)) > limit {

@@ -11,12 +11,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 	"unicode/utf8"
 
 	"github.com/yaya-ai/yaya/internal/atomicfile"
 	"github.com/yaya-ai/yaya/internal/cut"
+	"github.com/yaya-ai/yaya/internal/hostfile"
 	"github.com/yaya-ai/yaya/internal/masked"
 	"github.com/yaya-ai/yaya/internal/worded"
 )
@@ -172,10 +172,7 @@ type stamp struct {
 }
 
 func stampOf(st fs.FileInfo) stamp {
-	out := stamp{mod: st.ModTime(), size: st.Size()}
-	if sys, ok := st.Sys().(*syscall.Stat_t); ok {
-		out.ino = sys.Ino
-	}
+	out := stamp{st.ModTime(), st.Size(), hostfile.Inode(st)}
 	return out
 }
 
@@ -432,11 +429,11 @@ func (s *Store) lock(ctx context.Context) (unlock func(), err error) {
 	again := time.NewTicker(look)
 	defer again.Stop()
 	for {
-		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) //nolint:gosec // a descriptor fits
+		err := hostfile.TryLock(f)
 		switch {
 		case err == nil:
 			return func() { _ = f.Close() }, nil
-		case !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR):
+		case !errors.Is(err, hostfile.ErrLocked):
 			return nil, errors.Join(fmt.Errorf("lock %s: %w", s.lockPath(), err), f.Close())
 		}
 		select {

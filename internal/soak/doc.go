@@ -1,3 +1,5 @@
+//go:build unix
+
 // Command soak runs the real yaya for a long time under mixed load, with killed
 // children, reloads and hand-overs, and fails if a call fails or yaya grows:
 // `make soak`.

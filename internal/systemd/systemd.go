@@ -129,8 +129,11 @@ func Sockets() ([]Socket, error) {
 		if i < len(named) {
 			name = named[i]
 		}
-		syscall.CloseOnExec(firstSocket + i)
-		out = append(out, Socket{name, os.NewFile(uintptr(firstSocket+i), "socket "+name)})
+		file, err := passedFile(firstSocket+i, "socket "+name)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, Socket{name, file})
 	}
 	return out, nil
 }

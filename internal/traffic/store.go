@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/yaya-ai/yaya/internal/hostfile"
 )
 
 const (
@@ -92,11 +92,10 @@ func (s *store) lock() (unlock func(), err error) {
 			return nil, err
 		}
 	}
-	fd := int(s.latch.Fd()) //nolint:gosec // a descriptor fits
-	if err := syscall.Flock(fd, syscall.LOCK_EX); err != nil {
+	if err := hostfile.Lock(s.latch); err != nil {
 		return nil, fmt.Errorf("lock the record of calls: %w", err)
 	}
-	return func() { _ = syscall.Flock(fd, syscall.LOCK_UN) }, nil
+	return func() { _ = hostfile.Unlock(s.latch) }, nil
 }
 
 // openRegular opens one of our files: it neither follows a link nor blocks on a pipe
@@ -297,11 +296,11 @@ var errFull = errors.New("the disk is almost full")
 
 // free fails when the disk has less free space than more important data may need.
 func (s *store) free() error {
-	var st unix.Statfs_t
-	if err := unix.Fstatfs(int(s.latch.Fd()), &st); err != nil { //nolint:gosec // a descriptor fits
+	left, _, err := hostfile.Free(s.latch)
+	if err != nil {
 		return err
 	}
-	if left := st.Bavail * uint64(st.Bsize); left < reserve { //nolint:gosec,unconvert // sizes are not negative; types differ by system
+	if left < reserve {
 		return fmt.Errorf("%w: %d MiB are left, and %d MiB are kept for sessions", errFull, left>>20, reserve>>20)
 	}
 	return nil

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"io/fs"
 	"syscall"
+
+	"github.com/yaya-ai/yaya/internal/errnos"
 )
 
 type failure struct{ error }
@@ -40,7 +42,7 @@ func Problem(err error) string {
 	switch {
 	case errors.Is(err, fs.ErrPermission):
 		return text + "; give the data directory to the user that runs yaya (chown -R USER DIR), or run the command as that user"
-	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE), errors.Is(err, syscall.ENOMEM):
+	case errors.Is(err, errnos.TooManyFiles), errors.Is(err, errnos.SystemFiles), errors.Is(err, errnos.NoMemory):
 		return text + "; run the command again when other programs have ended, or with a higher limit (ulimit -n)"
 	case errors.Is(err, syscall.EIO):
 		return text + "; look at the disk (dmesg), and copy the data directory to another one"

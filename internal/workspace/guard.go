@@ -6,11 +6,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"syscall"
 
-	"golang.org/x/sys/unix"
+	"github.com/yaya-ai/yaya/internal/hostfile"
 )
 
 // ErrOwn means that a workspace, or a file in one, is yaya's own.
@@ -31,15 +30,12 @@ type Guard struct {
 	own []Own
 	// ids has the identities of the folders when the guard was created, in case they
 	// are moved.
-	ids map[inode]Own
+	ids map[hostfile.ID]Own
 }
-
-// inode identifies a folder.
-type inode struct{ dev, ino uint64 }
 
 // NewGuard returns a guard of folders.
 func NewGuard(own ...Own) (*Guard, error) {
-	g := &Guard{own: own, ids: map[inode]Own{}}
+	g := &Guard{own: own, ids: map[hostfile.ID]Own{}}
 	for _, o := range own {
 		up, there, err := ancestry(o.Path)
 		if err != nil {
@@ -89,7 +85,7 @@ func (g *Guard) check(root *os.Root, dir string) error {
 		return err
 	}
 	for _, mount := range mountsBelow(folder) { // a bind mount can bring anything into it
-		m, err := os.OpenFile(mount, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK, 0) //nolint:forbidigo,gosec // the system names it; nothing is read
+		m, err := os.OpenFile(mount, os.O_RDONLY|hostfile.Directory|syscall.O_NONBLOCK, 0) //nolint:forbidigo,gosec // the system names it; nothing is read
 		if err != nil {
 			continue // it is a file, or tools cannot enter it either
 		}
@@ -104,7 +100,7 @@ func (g *Guard) check(root *os.Root, dir string) error {
 // compare refuses an open folder because of the folders above it, or those below
 // it.
 func (g *Guard) compare(folder *os.File, dir string) error {
-	up, err := parents(folder)
+	up, err := hostfile.Parents(folder)
 	if err != nil {
 		return fmt.Errorf("workspace %s: %w", dir, err)
 	}
@@ -135,13 +131,13 @@ const maxOwnFiles = 100_000
 
 // files returns the identities of the files in yaya's own folders: a hard link in a
 // workspace could be one of them under another name.
-func (g *Guard) files() map[inode]bool {
-	out := map[inode]bool{}
+func (g *Guard) files() map[hostfile.ID]bool {
+	out := map[hostfile.ID]bool{}
 	if g == nil {
 		return out
 	}
 	for _, o := range g.own {
-		_ = filepath.WalkDir(o.Path, func(_ string, d fs.DirEntry, err error) error { // what cannot be walked has no links that can be read
+		_ = filepath.WalkDir(o.Path, func(path string, d fs.DirEntry, err error) error { // what cannot be walked has no links that can be read
 			if err != nil || len(out) >= maxOwnFiles {
 				return nil //nolint:nilerr // the others count
 			}
@@ -149,8 +145,8 @@ func (g *Guard) files() map[inode]bool {
 			if err != nil || !info.Mode().IsRegular() {
 				return nil //nolint:nilerr // it is gone
 			}
-			if st, ok := info.Sys().(*syscall.Stat_t); ok && st.Nlink > 1 {
-				out[inode{uint64(st.Dev), st.Ino}] = true //nolint:unconvert // signed on some systems
+			if id, links, err := hostfile.Named(path); err == nil && links > 1 {
+				out[id] = true
 			}
 			return nil
 		})
@@ -165,7 +161,7 @@ func (g *Guard) inside(dir string, same bool, o Own) error {
 	return fmt.Errorf("%w: workspace %s lies in its %s: choose another folder", ErrOwn, dir, o.Name)
 }
 
-func within(up []inode, id inode) bool {
+func within(up []hostfile.ID, id hostfile.ID) bool {
 	for _, u := range up {
 		if u == id {
 			return true
@@ -175,10 +171,10 @@ func within(up []inode, id inode) bool {
 }
 
 // ancestry returns a folder, or its nearest existing parent, and all folders above it.
-func ancestry(dir string) (up []inode, there bool, err error) {
+func ancestry(dir string) (up []hostfile.ID, there bool, err error) {
 	there = true
 	for at := dir; ; at = filepath.Dir(at) {
-		f, err := os.OpenFile(at, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK, 0) //nolint:forbidigo,gosec // nothing is read
+		f, err := os.OpenFile(at, os.O_RDONLY|hostfile.Directory|syscall.O_NONBLOCK, 0) //nolint:forbidigo,gosec // nothing is read
 		if errors.Is(err, fs.ErrNotExist) && at != filepath.Dir(at) {
 			there = false
 			continue
@@ -186,35 +182,7 @@ func ancestry(dir string) (up []inode, there bool, err error) {
 		if err != nil {
 			return nil, false, err
 		}
-		up, err = parents(f)
+		up, err = hostfile.Parents(f)
 		return up, there, errors.Join(err, f.Close())
 	}
-}
-
-// parents returns an open folder and those above it. It needs no right to read them.
-func parents(f *os.File) ([]inode, error) {
-	raw, err := f.SyscallConn()
-	if err != nil {
-		return nil, err
-	}
-	var up []inode
-	cerr := raw.Control(func(fd uintptr) {
-		for n := range 1000 {
-			var st unix.Stat_t
-			name := "."
-			if n > 0 {
-				name = strings.TrimSuffix(strings.Repeat("../", n), "/")
-			}
-			if err = unix.Fstatat(int(fd), name, &st, 0); err != nil { //nolint:gosec // a descriptor fits
-				return
-			}
-			id := inode{uint64(st.Dev), st.Ino} //nolint:gosec,unconvert // a name; its type differs between systems
-			if n > 0 && up[n-1] == id {
-				return
-			}
-			up = append(up, id)
-		}
-		err = errors.New("the folder lies too deep")
-	})
-	return up, errors.Join(err, cerr)
 }

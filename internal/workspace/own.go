@@ -6,7 +6,8 @@ import (
 	"os"
 	"path"
 	"strings"
-	"syscall"
+
+	"github.com/yaya-ai/yaya/internal/hostfile"
 )
 
 // maxLinks is how many links a path may lead over, as Linux counts them.
@@ -33,26 +34,26 @@ func (w *Workspace) isRepository(dir string) bool {
 
 // Check returns why a file of the folder may not be read: it is another name for a file of
 // yaya's own, or of the repository's configuration.
-func (w *Workspace) Check(info fs.FileInfo) error {
+func (w *Workspace) Check(f *os.File, info fs.FileInfo) error {
 	switch {
-	case w.isOwn(info):
+	case w.isOwn(f, info):
 		return fmt.Errorf("%w: the file is another name for one of them", ErrOwn)
-	case w.isGitConfig(info):
+	case w.isGitConfig(f, info):
 		return ErrGit
 	}
 	return nil
 }
 
-// isOwn reports whether a file is one of yaya's own under another name: a hard link.
-func (w *Workspace) isOwn(info fs.FileInfo) bool {
-	st, ok := info.Sys().(*syscall.Stat_t)
-	return ok && st.Nlink > 1 && w.ownFiles()[inode{uint64(st.Dev), st.Ino}] //nolint:unconvert // signed on some systems
+// isOwn reports whether an open file is one of yaya's own under another name: a hard link.
+func (w *Workspace) isOwn(f *os.File, info fs.FileInfo) bool {
+	id, links, err := hostfile.Identify(f, info)
+	return err != nil || links > 1 && w.ownFiles()[id]
 }
 
-// isGitConfig reports whether a file is the repository's configuration under another
+// isGitConfig reports whether an open file is the repository's configuration under another
 // name: a hard link.
-func (w *Workspace) isGitConfig(info fs.FileInfo) bool {
-	if st, ok := info.Sys().(*syscall.Stat_t); !ok || st.Nlink < 2 {
+func (w *Workspace) isGitConfig(f *os.File, info fs.FileInfo) bool {
+	if _, links, err := hostfile.Identify(f, info); err == nil && links < 2 {
 		return false
 	}
 	config, err := w.root.Stat(".git/config")

@@ -21,6 +21,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/go-git/go-git/v5/plumbing/format/gitignore"
+
+	"github.com/yaya-ai/yaya/internal/hostfile"
 )
 
 // Bounds of a workspace.
@@ -52,7 +54,7 @@ type Workspace struct {
 	root *os.Root
 	dir  string
 	// ownFiles are files of yaya's own that have more than one name.
-	ownFiles func() map[inode]bool
+	ownFiles func() map[hostfile.ID]bool
 }
 
 // Close closes the folder.
@@ -96,7 +98,7 @@ func (w *Workspace) open(p string) (*os.File, fs.FileInfo, error) {
 	case err != nil:
 	case !info.Mode().IsRegular():
 		err = ErrIrregular
-	case w.isOwn(info):
+	case w.isOwn(f, info):
 		err = fmt.Errorf("%w: the file is another name for one of them", ErrOwn)
 	}
 	if err != nil {
@@ -125,7 +127,7 @@ func (w *Workspace) read(p string) ([]byte, fs.FileInfo, error) {
 		return nil, nil, err
 	}
 	defer func() { _ = f.Close() }()
-	if w.isGitConfig(info) {
+	if w.isGitConfig(f, info) {
 		return nil, nil, ErrGit
 	}
 	if info.Size() > MaxFile {

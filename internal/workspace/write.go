@@ -7,7 +7,8 @@ import (
 	"os"
 	"path"
 	"strings"
-	"syscall"
+
+	"github.com/yaya-ai/yaya/internal/hostfile"
 )
 
 // Edit is a change of one file: its new content, or its end.
@@ -93,7 +94,7 @@ func (w *Workspace) Writable(p string) error {
 	if !info.Mode().IsRegular() {
 		return ErrIrregular
 	}
-	if st, ok := info.Sys().(*syscall.Stat_t); ok && st.Nlink > 1 {
+	if _, links, err := hostfile.At(w.root, p); err == nil && links > 1 {
 		return ErrShared
 	}
 	return nil

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/yaya-ai/yaya/internal/atomicfile"
+	"github.com/yaya-ai/yaya/internal/hostfile"
 	"github.com/yaya-ai/yaya/internal/unread"
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/event"
@@ -162,10 +163,7 @@ func (s *Store) read() (values, stamp, error) {
 }
 
 func stampOf(st fs.FileInfo) stamp {
-	out := stamp{mod: st.ModTime(), size: st.Size()}
-	if sys, ok := st.Sys().(*syscall.Stat_t); ok {
-		out.ino = sys.Ino
-	}
+	out := stamp{st.ModTime(), st.Size(), hostfile.Inode(st)}
 	return out
 }
 
@@ -195,7 +193,7 @@ func (s *Store) change(edit func(values) error) error {
 		return fmt.Errorf("config: %w", err)
 	}
 	defer func() { _ = lock.Close() }()
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil { //nolint:gosec // a descriptor fits
+	if err := hostfile.Lock(lock); err != nil {
 		return fmt.Errorf("config: %w", err)
 	}
 	now, _, err := s.read()

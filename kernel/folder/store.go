@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/yaya-ai/yaya/internal/atomicfile"
+	"github.com/yaya-ai/yaya/internal/hostfile"
 	"github.com/yaya-ai/yaya/internal/unread"
 )
 
@@ -154,8 +155,8 @@ func (s *Store) update(change func(*stored) error) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = lock.Close() }()                                    // which unlocks it
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil { //nolint:gosec // a descriptor fits
+	defer func() { _ = lock.Close() }() // which unlocks it
+	if err := hostfile.Lock(lock); err != nil {
 		return fmt.Errorf("lock %s/%s: %w", storeDir, lockFile, err)
 	}
 	all, err := s.load()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/yaya-ai/yaya/internal/backoff"
+	"github.com/yaya-ai/yaya/internal/errnos"
 	"github.com/yaya-ai/yaya/kernel/session"
 )
 
@@ -75,7 +76,7 @@ func (l *Loop) visit(ctx context.Context, each func(context.Context, func(*sessi
 }
 
 // ills are the errors of a disk, or of a machine, that may be well again.
-var ills = []syscall.Errno{syscall.EIO, syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.ESTALE, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM}
+var ills = []syscall.Errno{syscall.EIO, errnos.NoSpace, errnos.QuotaUsed, errnos.ReadOnly, syscall.ESTALE, errnos.TooManyFiles, errnos.SystemFiles, errnos.NoMemory}
 
 // parted tells the errors that may pass from those that stay, which it returns.
 func parted(err error) (again bool, rest error) {

@@ -14,9 +14,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"unique"
 
+	"github.com/yaya-ai/yaya/internal/errnos"
 	"github.com/yaya-ai/yaya/internal/journal"
 )
 
@@ -228,9 +228,9 @@ func (x *index) take() (f journal.File, owned bool, err error) {
 		f, err = x.fs.Open(indexFile, journal.Create)
 	}
 	owned = err == nil
-	if errors.Is(err, journal.ErrLocked) || errors.Is(err, fs.ErrExist) || errors.Is(err, syscall.EROFS) {
+	if errors.Is(err, journal.ErrLocked) || errors.Is(err, fs.ErrExist) || errors.Is(err, errnos.ReadOnly) {
 		read, rerr := x.fs.Open(indexFile, journal.ReadOnly)
-		if rerr == nil || !errors.Is(err, syscall.EROFS) {
+		if rerr == nil || !errors.Is(err, errnos.ReadOnly) {
 			f, err = read, rerr
 		}
 	}

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"syscall"
 
+	"github.com/yaya-ai/yaya/internal/errnos"
 	"github.com/yaya-ai/yaya/internal/journal"
 )
 
@@ -139,7 +139,7 @@ func (x *index) failed(rows []written, dead []tapeKey, err error) error {
 // held. The other may have written it, so it is made again.
 func (x *index) acquire() error {
 	f, owned, err := x.take()
-	if errors.Is(err, syscall.EROFS) { // the index lives in memory
+	if errors.Is(err, errnos.ReadOnly) { // the index lives in memory
 		return nil
 	}
 	if err != nil {

@@ -19,8 +19,7 @@ import (
 	"time"
 	"unicode"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/yaya-ai/yaya/internal/hostfile"
 	"github.com/yaya-ai/yaya/internal/sandbox"
 	"github.com/yaya-ai/yaya/internal/workspace"
 	"github.com/yaya-ai/yaya/kernel/folder"
@@ -60,7 +59,7 @@ func projectServers(w *workspace.Workspace) (servers.Config, error) {
 // It is safe for concurrent use.
 type Digests struct {
 	mu   sync.Mutex
-	seen map[unix.Stat_t]string
+	seen map[hostfile.Version]string
 }
 
 // learn replaces what is remembered by what was read since: a store through a mapping of
@@ -74,9 +73,9 @@ func (d *Digests) learn(fresh *Digests) {
 }
 
 // remember stores the digest of a file; the caller holds mu.
-func (d *Digests) remember(key unix.Stat_t, sum string) {
+func (d *Digests) remember(key hostfile.Version, sum string) {
 	if d.seen == nil || len(d.seen) >= maxDigests {
-		d.seen = map[unix.Stat_t]string{}
+		d.seen = map[hostfile.Version]string{}
 	}
 	d.seen[key] = sum
 }
@@ -286,18 +285,20 @@ func (d *Digests) file(w *workspace.Workspace, name string, left *int64) (string
 		return "", nil //nolint:nilerr // it is not there, or another word than a file
 	}
 	defer func() { _ = f.Close() }()
-	var st unix.Stat_t
-	if err := unix.Fstat(int(f.Fd()), &st); err != nil { //nolint:gosec // a descriptor fits
+	st, err := f.Stat()
+	if err != nil {
 		return "", err
 	}
-	if st.Mode&unix.S_IFMT != unix.S_IFREG {
+	if !st.Mode().IsRegular() {
 		return "", nil
 	}
-	if *left -= st.Size; *left < 0 {
+	if *left -= st.Size(); *left < 0 {
 		return "", fmt.Errorf("%w: the files that its command lines name have more than %d MiB", folder.ErrTooMuch, maxBroughtBytes>>20)
 	}
-	key := st
-	key.Atim, key.Nlink = unix.Timespec{}, 0 // which change without the content
+	key, err := hostfile.VersionOf(f)
+	if err != nil {
+		return "", err
+	}
 	d.mu.Lock()
 	sum, known := d.seen[key]
 	d.mu.Unlock()
@@ -305,11 +306,11 @@ func (d *Digests) file(w *workspace.Workspace, name string, left *int64) (string
 		return sum, nil
 	}
 	h := sha256.New()
-	if _, err := io.Copy(h, io.LimitReader(f, st.Size)); err != nil {
+	if _, err := io.Copy(h, io.LimitReader(f, st.Size())); err != nil {
 		return "", err
 	}
 	sum = hex.EncodeToString(h.Sum(nil))
-	if time.Since(time.Unix(st.Ctim.Unix())) < settlesAfter {
+	if time.Since(key.Changed()) < settlesAfter {
 		return sum, nil // it could change once more in the same tick of the clock
 	}
 	d.mu.Lock()

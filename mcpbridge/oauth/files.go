@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/yaya-ai/yaya/internal/atomicfile"
+	"github.com/yaya-ai/yaya/internal/hostfile"
 )
 
 // folder is the folder in which earlier versions of yaya kept grants, one file each.
@@ -61,8 +62,13 @@ func (f *files) read(id string) ([]byte, time.Time, error) {
 		return bad(err)
 	case !st.Mode().IsRegular():
 		return bad(errors.New("it is not a regular file"))
-	case st.Mode().Perm()&0o077 != 0:
-		return nil, time.Time{}, fmt.Errorf("%s can be read by others; make it private with chmod 600, or delete it and sign in again", f.path(id))
+	}
+	how, fix, err := hostfile.Exposed(file)
+	if err != nil {
+		return bad(err)
+	}
+	if how != "" {
+		return nil, time.Time{}, fmt.Errorf("%s can be read by others (%s); make it private with %s, or delete it and sign in again", f.path(id), how, fix)
 	}
 	data, err := io.ReadAll(io.LimitReader(file, maxGrant+1)) //nolint:forbidigo // bounded by the reader
 	if err == nil && len(data) > maxGrant {

@@ -3,6 +3,7 @@ package servers
 import (
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -11,6 +12,13 @@ import (
 
 // basics are the variables of yaya's environment that every server's process gets.
 var basics = []string{"PATH", "HOME", "LANG", "TMPDIR", "USER"}
+
+// windows are those that programs on Windows need in order to find the system, their user's
+// folders and other programs. Names have no case there.
+var windows = []string{
+	"SYSTEMROOT", "SYSTEMDRIVE", "WINDIR", "COMSPEC", "PATHEXT", "TEMP", "TMP", "USERPROFILE", "HOMEDRIVE", "HOMEPATH", "USERNAME", "APPDATA", "LOCALAPPDATA",
+	"PROGRAMDATA", "PROGRAMFILES", "PROGRAMFILES(X86)", "PROGRAMW6432", "PROCESSOR_ARCHITECTURE", "NUMBER_OF_PROCESSORS", "OS",
+}
 
 // network are the variables that a process needs behind a proxy, including one with its own
 // certificate authority, and the cache folders of npm, uv and pip.
@@ -52,7 +60,11 @@ func CheckEnvName(name string) error {
 // also and in the entry. Configured variables come last and win. The server must be expanded.
 func (s Server) Environ(lookup func(string) (string, bool), also ...string) []string {
 	env := map[string]string{}
-	for _, key := range slices.Concat(basics, network, registries, also, s.PassEnv) {
+	needed := basics
+	if runtime.GOOS == "windows" {
+		needed = slices.Concat(basics, windows)
+	}
+	for _, key := range slices.Concat(needed, network, registries, also, s.PassEnv) {
 		if v, ok := lookup(key); ok {
 			env[key] = v
 		}

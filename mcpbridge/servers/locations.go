@@ -25,6 +25,9 @@ func Locations(home, goos string, env func(string) string) []Location {
 	if goos == "darwin" {
 		apps = filepath.Join(home, "Library", "Application Support")
 	}
+	if dir := env("APPDATA"); goos == "windows" && filepath.IsAbs(dir) {
+		apps = dir
+	}
 	dir := func(variable string, elem ...string) string {
 		return cmp.Or(env(variable), filepath.Join(append([]string{home}, elem...)...))
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/yaya-ai/yaya/feature"
+	"github.com/yaya-ai/yaya/internal/errnos"
 	"github.com/yaya-ai/yaya/internal/worded"
 )
 
@@ -113,7 +114,7 @@ func (b *breaker) settle(ctx context.Context, err error) {
 // shortage reports whether this machine or process ran out of something: that says nothing about
 // the server.
 func shortage(err error) bool {
-	for _, e := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOBUFS, syscall.ENOSPC, syscall.EDQUOT, syscall.EAGAIN} {
+	for _, e := range []error{errnos.TooManyFiles, errnos.SystemFiles, errnos.NoMemory, syscall.ENOBUFS, errnos.NoSpace, errnos.QuotaUsed, syscall.EAGAIN} {
 		if errors.Is(err, e) {
 			return true
 		}

@@ -131,7 +131,7 @@ func (c *directConn) ContextEnded() { _ = c.SetDeadline(time.Unix(1, 0)) }
 // carries reports whether this transport's own connections carry requests to u. The answer is
 // kept for the few origins that there are.
 func (d *direct) carries(u *url.URL) bool {
-	if u.User != nil {
+	if u.User != nil || !canPeek {
 		return false
 	}
 	if d.next.Proxy == nil {
@@ -202,9 +202,7 @@ func (c *directConn) alive() bool {
 
 // peek looks at the descriptor, for alive.
 func (c *directConn) peek(fd uintptr) bool {
-	var b [1]byte
-	_, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT) //nolint:gosec // a descriptor fits
-	c.open = errors.Is(err, syscall.EAGAIN)
+	c.open = quiet(fd)
 	return true
 }
 
@@ -253,7 +251,7 @@ func (c *directConn) step(fd uintptr) bool {
 	}
 	c.stage = toRead
 	for {
-		n, err := syscall.Write(int(fd), c.out) //nolint:gosec // a descriptor fits
+		n, err := writeNow(fd, c.out)
 		switch {
 		case errors.Is(err, syscall.EINTR):
 			continue

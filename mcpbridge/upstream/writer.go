@@ -187,7 +187,7 @@ func (w *lineWriter) try(b []byte) (int, error) {
 // once is [lineWriter.put], which a call of a method does not allocate.
 func (w *lineWriter) once(fd uintptr) bool {
 	for w.wrote < len(w.now) {
-		n, err := syscall.Write(int(fd), w.now[w.wrote:]) //nolint:gosec // a descriptor fits
+		n, err := writeNow(fd, w.now[w.wrote:])
 		switch {
 		case errors.Is(err, syscall.EINTR):
 			continue

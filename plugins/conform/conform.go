@@ -15,12 +15,13 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/yaya-ai/yaya/kernel/plugin"
 	"github.com/yaya-ai/yaya/kernel/tool"
 	"github.com/yaya-ai/yaya/plugins/remote"
+
+	"github.com/yaya-ai/yaya/internal/errnos"
 )
 
 // answerTime is how long a check waits for an answer.
@@ -143,7 +144,7 @@ func (r *runner) write(v any) error {
 		return err
 	}
 	_, err = r.p.Stdin.Write(append(line, '\n'))
-	if errors.Is(err, syscall.EPIPE) {
+	if errors.Is(err, errnos.BrokenPipe) {
 		return r.ended()
 	}
 	return err

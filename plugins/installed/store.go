@@ -10,11 +10,11 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/yaya-ai/yaya/internal/agentpackage"
 	"github.com/yaya-ai/yaya/internal/atomicfile"
+	"github.com/yaya-ai/yaya/internal/errnos"
 	"github.com/yaya-ai/yaya/plugins/remote"
 )
 
@@ -350,7 +350,7 @@ func (s *Store) removeOwn(name string) error {
 		}
 	}
 	for _, empty := range []string{s.at(name, remote.StateFolder), s.at(name)} {
-		if err := s.data.Remove(empty); err != nil && !errors.Is(err, syscall.ENOTEMPTY) && !errors.Is(err, fs.ErrNotExist) {
+		if err := s.data.Remove(empty); err != nil && !errors.Is(err, errnos.NotEmpty) && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}

@@ -11,10 +11,10 @@ import (
 	"os"
 	"unicode/utf8"
 
-	"golang.org/x/sys/unix"
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
+	"github.com/yaya-ai/yaya/internal/hostfile"
 	"github.com/yaya-ai/yaya/internal/unread"
 )
 
@@ -75,8 +75,8 @@ func Check(ctx context.Context, path string) (err error) {
 	}
 	// SQLite does not say why it cannot open a file. Opening it here would take the locks of
 	// this process from it.
-	if err := unix.Faccessat(unix.AT_FDCWD, path, unix.R_OK, unix.AT_EACCESS); err != nil {
-		return &fs.PathError{Op: "open", Path: path, Err: err}
+	if err := hostfile.CheckRead(path); err != nil {
+		return err
 	}
 	db, err := readOnly(path)
 	if err != nil {

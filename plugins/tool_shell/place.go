@@ -11,6 +11,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/yaya-ai/yaya/internal/hostfile"
 	"github.com/yaya-ai/yaya/internal/proc"
 	"github.com/yaya-ai/yaya/internal/sandbox"
 	"github.com/yaya-ai/yaya/internal/workspace"
@@ -19,6 +20,8 @@ import (
 
 // shell is the program that runs commands.
 const sh = "/bin/sh"
+
+var errNoShell = errors.New("the tools shell and verify run commands with sh, which Windows does not have: run yaya in WSL 2 for them")
 
 // place is an open folder of a workspace: commands run in that folder, even if its name later
 // refers to another one.
@@ -43,12 +46,15 @@ func (p *Plugin) open(session, dir string) (*place, error) {
 
 // openAt opens a folder of a workspace.
 func (p *Plugin) openAt(session, root, dir string) (at *place, err error) {
+	if runtime.GOOS == "windows" {
+		return nil, errNoShell
+	}
 	at = &place{session: session, root: root}
 	if at.w, err = p.cfg.Guard.Open(root); err != nil {
 		return nil, err
 	}
 	if at.rel, err = at.w.Clean(dir); err == nil {
-		at.dir, err = at.w.Root().OpenFile(at.rel, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
+		at.dir, err = at.w.Root().OpenFile(at.rel, os.O_RDONLY|hostfile.Directory|syscall.O_NONBLOCK, 0)
 		if err != nil {
 			err = fmt.Errorf("%s is not a folder of the workspace", dir)
 		}
@@ -138,15 +144,16 @@ func (p *Plugin) settleAt(at *place, u use) (*setting, error) {
 
 // binds are inputs that an approval depends on but that people need not read.
 func (s *setting) binds() string {
-	return fmt.Sprintf("%q", append([]string{identity(s.sh), s.prelude, inode(s.at.is), s.box.bound}, s.env...))
+	return fmt.Sprintf("%q", append([]string{identity(s.sh), s.prelude, inode(s.at), s.box.bound}, s.env...))
 }
 
 // inode identifies a folder, whose times and size change with its content.
-func inode(info fs.FileInfo) string {
-	if st, ok := info.Sys().(*syscall.Stat_t); ok {
-		return fmt.Sprintf("%d/%d", st.Dev, st.Ino)
+func inode(at *place) string {
+	id, _, err := hostfile.Identify(at.dir, at.is)
+	if err != nil {
+		return "unknown"
 	}
-	return "unknown"
+	return fmt.Sprintf("%d/%d", id.Dev, id.Ino)
 }
 
 // start starts a suspended command, checks that it is the shown one, and lets it continue.

@@ -15,6 +15,8 @@ import (
 	"syscall"
 
 	"github.com/yaya-ai/yaya/kernel/tool"
+
+	"github.com/yaya-ai/yaya/internal/hostfile"
 )
 
 // Bounds for digests. Files beyond them are identified by device, inode, size and times.
@@ -209,9 +211,9 @@ func (s *survey) ending(ctx context.Context, dir, suffix string) []string {
 	var f *os.File
 	var err error
 	if path.IsAbs(dir) {
-		f, err = os.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY, 0) //nolint:forbidigo,gosec // outside the workspace, where the command goes
+		f, err = os.OpenFile(dir, os.O_RDONLY|hostfile.Directory, 0) //nolint:forbidigo,gosec // outside the workspace, where the command goes
 	} else {
-		f, err = s.at.w.Root().OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
+		f, err = s.at.w.Root().OpenFile(dir, os.O_RDONLY|hostfile.Directory|syscall.O_NONBLOCK, 0)
 	}
 	if err != nil {
 		return nil

@@ -16,6 +16,7 @@ import (
 	"syscall"
 
 	"github.com/yaya-ai/yaya/internal/atomicfile"
+	"github.com/yaya-ai/yaya/internal/hostfile"
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
@@ -237,7 +238,7 @@ func (m *marks) update(edit func(*record) error) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil { //nolint:gosec // a descriptor fits
+	if err := hostfile.Lock(lock); err != nil {
 		return fmt.Errorf("lock %s: %w", marksLock, err)
 	}
 	r, err := m.read()

@@ -129,7 +129,9 @@ func (f *faultyFile) Truncate(size int64) error {
 
 // Kill ends this process at once, as kill -9 does.
 func Kill() {
-	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	if self, err := os.FindProcess(os.Getpid()); err == nil {
+		_ = self.Kill()
+	}
 	select {}
 }
 

@@ -1,6 +1,10 @@
+//go:build unix
+
 package systemd
 
 import (
+	"os"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -14,4 +18,11 @@ func monotonic() time.Duration {
 		return 0
 	}
 	return time.Duration(ts.Nano())
+}
+
+// passedFile returns the file of a descriptor that this process was started with, which no
+// program that it starts gets.
+func passedFile(fd int, name string) (*os.File, error) {
+	syscall.CloseOnExec(fd)
+	return os.NewFile(uintptr(fd), name), nil
 }
