@@ -61,7 +61,7 @@ fi
 case $(uname -s) in
 Linux) os=linux ;;
 Darwin) os=darwin ;;
-MINGW* | MSYS* | CYGWIN* | Windows*) fail "yaya does not run on Windows itself: run this in WSL 2 (wsl --install)" ;;
+MINGW* | MSYS* | CYGWIN* | Windows*) fail "this script installs no program for Windows: take the zip of the release (INSTALL.md says how), or run this in WSL 2 (wsl --install)" ;;
 *) fail "there is no yaya for $(uname -s): it runs on Linux and macOS" ;;
 esac
 case $(uname -m) in

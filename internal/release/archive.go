@@ -1,3 +1,5 @@
+//go:build unix
+
 package main
 
 import (
@@ -80,7 +82,11 @@ func readExtras(ctx context.Context, bin, source string) (x extras, err error) {
 	return x, nil
 }
 
-func (x extras) entries() []entry {
+// entries are those for a system; completions and the manual are for shells of Unix.
+func (x extras) entries(t target) []entry {
+	if t.os == "windows" {
+		return []entry{{"LICENSE", 0o644, x.license}, {"INSTALL.md", 0o644, x.guide}}
+	}
 	return []entry{
 		{"LICENSE", 0o644, x.license},
 		{"INSTALL.md", 0o644, x.guide},

@@ -1,3 +1,5 @@
+//go:build unix
+
 package main
 
 import (
@@ -36,7 +38,7 @@ func (b *builder) linked() string {
 
 // build builds yaya for a target, and returns the program's path.
 func (b *builder) build(ctx context.Context, t target) (string, error) {
-	bin := filepath.Join(b.out, "programs", t.os+"_"+t.arch, "yaya")
+	bin := filepath.Join(b.out, "programs", t.os+"_"+t.arch, t.program())
 	fmt.Printf("%s …\n", t)
 	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-trimpath", "-tags", b.tags, "-ldflags", b.linked(), "-o", bin, "./cmd/yaya") //nolint:gosec // flags of the Makefile
 	cmd.Dir, cmd.Stdout, cmd.Stderr = b.source, os.Stdout, os.Stderr
@@ -84,6 +86,9 @@ func (b *builder) make(ctx context.Context) error {
 	if err := b.formula(); err != nil {
 		return err
 	}
+	if err := b.forWindows(); err != nil {
+		return err
+	}
 	if err := b.sums(); err != nil {
 		return err
 	}
@@ -115,12 +120,17 @@ func (b *builder) pack(ctx context.Context, t target, bin string, x extras) erro
 	if err != nil {
 		return err
 	}
-	name := b.name(t, "tar.gz")
-	data, err := tarGz(strings.TrimSuffix(name, ".tar.gz"), append([]entry{{"yaya", 0o755, program}}, x.entries()...), b.commit.at)
+	files := append([]entry{{t.program(), 0o755, program}}, x.entries(t)...)
+	var data []byte
+	if t.os == "windows" {
+		data, err = zipped(files, b.commit.at)
+	} else {
+		data, err = tarGz(strings.TrimSuffix(b.name(t, "tar.gz"), ".tar.gz"), files, b.commit.at)
+	}
 	if err != nil {
 		return err
 	}
-	if err := b.write(name, data); err != nil {
+	if err := b.write(b.name(t, t.archive()), data); err != nil {
 		return err
 	}
 	bom, err := sbom(bin, b.commit)

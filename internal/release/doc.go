@@ -1,3 +1,5 @@
+//go:build unix
+
 // Command release makes the files of a release, in a folder: programs for every system in archives,
 // packages for Linux, formulas and manifests for package managers, SBOMs and digests.
 //

@@ -1,3 +1,5 @@
+//go:build unix
+
 package main
 
 import (
@@ -35,7 +37,7 @@ func newSite(t *testing.T, downloader string) *site {
 	}
 	x := extras{manual: []byte("m"), license: []byte("l"), bash: []byte("b"), zsh: []byte("z"), fish: []byte("f")}
 	program := entry{"yaya", 0o755, []byte("#!/bin/sh\necho yaya 1.2.3 \"$@\"\n")}
-	archive, err := tarGz("yaya_1.2.3_linux_amd64", append([]entry{program}, x.entries()...), time.Unix(0, 0))
+	archive, err := tarGz("yaya_1.2.3_linux_amd64", append([]entry{program}, x.entries(target{"linux", "amd64"})...), time.Unix(0, 0))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,3 +1,5 @@
+//go:build unix
+
 package main
 
 import (
@@ -72,8 +74,25 @@ type target struct{ os, arch string }
 
 func (t target) String() string { return t.os + "/" + t.arch }
 
+// program is the name of the program's file.
+func (t target) program() string {
+	if t.os == "windows" {
+		return "yaya.exe"
+	}
+	return "yaya"
+}
+
+// archive is the ending of the archive, which each system opens without a further program.
+func (t target) archive() string {
+	if t.os == "windows" {
+		return "zip"
+	}
+	return "tar.gz"
+}
+
 var targets = []target{
 	{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"},
+	{"windows", "amd64"}, {"windows", "arm64"},
 }
 
 func chosen(list string) (out []target, err error) {

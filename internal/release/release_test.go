@@ -1,3 +1,5 @@
+//go:build unix
+
 package main
 
 import (
@@ -6,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -137,12 +140,13 @@ func TestSBOM(t *testing.T) {
 // The formula has the digest of each archive. Without all archives there is none.
 func TestFormula(t *testing.T) {
 	b := builder{out: t.TempDir(), commit: commit{version: "1.2.3", at: at}}
-	for i, of := range targets {
+	unix := slices.DeleteFunc(slices.Clone(targets), func(t target) bool { return t.os == "windows" })
+	for i, of := range unix {
 		if err := b.formula(); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := os.Stat(filepath.Join(b.out, "yaya.rb")); err == nil {
-			t.Errorf("there is a formula with %d archives of %d", i, len(targets))
+			t.Errorf("there is a formula with %d archives of %d", i, len(unix))
 		}
 		if err := b.write(b.name(of, "tar.gz"), []byte(of.String())); err != nil {
 			t.Fatal(err)
@@ -155,7 +159,7 @@ func TestFormula(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, of := range targets {
+	for _, of := range unix {
 		sum, err := digest(filepath.Join(b.out, b.name(of, "tar.gz")))
 		if err != nil {
 			t.Fatal(err)
