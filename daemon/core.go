@@ -22,7 +22,9 @@ import (
 	"github.com/yaya-ai/yaya/plugins/agent_tool"
 	"github.com/yaya-ai/yaya/plugins/llm_anthropic"
 	"github.com/yaya-ai/yaya/plugins/llm_echo"
+	"github.com/yaya-ai/yaya/plugins/llm_ollama"
 	"github.com/yaya-ai/yaya/plugins/llm_openai"
+	"github.com/yaya-ai/yaya/plugins/llm_responses"
 	"github.com/yaya-ai/yaya/plugins/memory_sqlite"
 	"github.com/yaya-ai/yaya/plugins/provider"
 	"github.com/yaya-ai/yaya/plugins/skills"
@@ -154,6 +156,8 @@ func (c *core) agents() []plugin.Plugin {
 		llm_echo.New(),
 		llm_openai.New(env),
 		llm_anthropic.New(env),
+		llm_ollama.New(env),
+		llm_responses.New(env),
 		c.memory,
 		agent_tool.New(c.kernel.Sessions, c.kernel.Loop),
 		c.files, c.shell, c.coder, c.skills, c.skills.Tool(),

@@ -28,6 +28,7 @@ type tight struct {
 	size   int    // of a result
 	broken bool   // it makes no summaries
 	long   bool   // its summaries are too long
+	schema string // of its settings
 
 	runner *llm.Runner
 
@@ -38,8 +39,8 @@ type tight struct {
 	faults    []string
 }
 
-func (*tight) Manifest() plugin.Manifest {
-	return plugin.Manifest{Name: "test-tight", Version: "1.0.0", Category: plugin.LLMProvider, ProviderID: "tight"}
+func (p *tight) Manifest() plugin.Manifest {
+	return plugin.Manifest{Name: "test-tight", Version: "1.0.0", Category: plugin.LLMProvider, ProviderID: "tight", ConfigSchema: json.RawMessage(p.schema)}
 }
 
 func (*tight) Subscriptions() []string { return []string{event.LLMCallRequest.Name()} }
@@ -215,13 +216,16 @@ func (w *world) recorded(id string, size int) (n int) {
 // history is shortened between two calls, no request is too long, and what the user asked
 // is in each. The tape keeps everything, and gives the same view after a restart.
 func TestATurnOutgrowsTheWindow(t *testing.T) {
-	for name, size := range map[string]int{"short results": 900, "long results": 6000, "results longer than the window": 60_000, "a window of the catalogue": 6000} {
+	for name, size := range map[string]int{"short results": 900, "long results": 6000, "results longer than the window": 60_000, "a window of the catalogue": 6000, "a window that the plugin asks for": 6000} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			p := &tight{window: 8192, calls: 40, words: named, size: size}
 			settings := map[string]string{"providers.test-tight.context_window": `8192`}
-			if name == "a window of the catalogue" {
+			switch name {
+			case "a window of the catalogue":
 				settings = map[string]string{"providers.test-tight.model": `"gpt-4"`}
+			case "a window that the plugin asks for":
+				settings, p.schema = nil, `{"type":"object","properties":{"context_window":{"type":"integer","default":8192}}}`
 			}
 			var before []string
 			inTight(t, dir, p, settings, func(t *testing.T, w *world) {
@@ -230,6 +234,9 @@ func TestATurnOutgrowsTheWindow(t *testing.T) {
 				}
 				if p.refused > 1 { // before anything was counted, three bytes a token may surprise
 					t.Errorf("%d requests were too long", p.refused)
+				}
+				if strings.HasPrefix(name, "a window") && p.refused > 0 {
+					t.Errorf("the window was learned from %d refusals, want it known", p.refused)
 				}
 				for i, r := range p.requests {
 					if !slices.ContainsFunc(r.History, func(m event.Message) bool { return m.Role == "user" && m.Content == "work: count the lines" }) {

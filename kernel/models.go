@@ -23,6 +23,10 @@ func (k *Kernel) model(provider, model string) loop.Model {
 	out.Blind, out.Likely = !facts.Pictures, facts.Room()
 	if n, ok := number(k.setting(*i, config.WindowField)); ok {
 		out.Window = n
+	} else if n, ok := number(k.schemaDefault(*i, config.WindowField)); ok { // which the plugin asks for
+		if out.Window = n; facts.Known {
+			out.Window = min(n, facts.Room())
+		}
 	}
 	if facts.Service == models.Local { // how much of it there is, is up to the program that runs it
 		out.Likely = min(out.Likely, loop.DefaultWindow)
@@ -40,22 +44,27 @@ func (k *Kernel) modelOf(i config.Instance) string {
 	if json.Unmarshal(k.setting(i, "model"), &model) == nil && model != "" {
 		return model
 	}
+	_ = json.Unmarshal(k.schemaDefault(i, "model"), &model) // another plugin's may have any form
+	return model
+}
+
+// schemaDefault returns the default of a field in the schema of a provider's plugin, nil if it has
+// none.
+func (k *Kernel) schemaDefault(i config.Instance, field string) json.RawMessage {
 	all := k.Plugins.Snapshot()
 	n := slices.IndexFunc(all, func(s plugin.Status) bool { return s.Name == i.Plugin })
 	if n < 0 {
-		return ""
+		return nil
 	}
 	var schema struct {
-		Properties struct {
-			Model struct {
-				Default string `json:"default"`
-			} `json:"model"`
+		Properties map[string]struct {
+			Default json.RawMessage `json:"default"`
 		} `json:"properties"`
 	}
-	if json.Unmarshal(all[n].ConfigSchema, &schema) != nil { // another's, of any form
-		return ""
+	if json.Unmarshal(all[n].ConfigSchema, &schema) != nil {
+		return nil
 	}
-	return schema.Properties.Model.Default
+	return schema.Properties[field].Default
 }
 
 // setting returns a field of a provider, or else the setting of its plugin; nil if there is none.

@@ -36,7 +36,7 @@ func TestDoctorFailsWithAServer(t *testing.T) {
 func TestDoctorOfAFreshYaya(t *testing.T) {
 	b := newBox(t)
 	out := b.must("doctor")
-	if n := strings.Count(out, "OPENAI_API_KEY"); n != 1 || strings.Contains(out, "no checks registered") {
+	if n := strings.Count(out, "providers.llm-openai.api_key"); n != 1 || strings.Contains(out, "no checks registered") {
 		t.Errorf("the missing key is reported %d times, want once, and no plugin without checks as such:\n%s", n, out)
 	}
 }

@@ -137,7 +137,8 @@ func providerAddCommand(g *daemon.Flags) *cobra.Command {
 never from the command line, which other users can see. Without a key, the plugin uses the
 one in yaya's environment, such as OPENAI_API_KEY or ANTHROPIC_API_KEY.`,
 		Example: `  yaya provider add openai --model gpt-5-mini --api-key-stdin --use   # asks for the key
-  yaya provider add local --base-url http://127.0.0.1:11434/v1 --model llama3.2 --use
+  yaya provider add local --plugin llm-ollama --model gpt-oss:20b --use
+  yaya provider add lmstudio --base-url http://127.0.0.1:1234/v1 --model qwen3-8b --use
   yaya provider add claude --plugin llm-anthropic --model claude-sonnet-4-5 --api-key-stdin --use
   pass show work | yaya provider add work --base-url https://llm.example.com/v1 --model m --api-key-stdin`,
 		RunE: func(c *cobra.Command, args []string) error {

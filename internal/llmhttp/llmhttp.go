@@ -4,6 +4,8 @@
 package llmhttp
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -77,6 +79,38 @@ func (c *Client) Do(req *http.Request) (*http.Response, error) {
 	}
 	resp.Body = &limited{resp.Body, MaxBody}
 	return resp, nil
+}
+
+// Post sends a value as JSON, with headers that have a value, and returns the body of the response,
+// which the caller closes. Errors are those of [Client.Do].
+func (c *Client) Post(ctx context.Context, address string, header map[string]string, body any) (io.ReadCloser, error) {
+	raw, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(raw))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	for name, v := range header {
+		if v != "" {
+			req.Header.Set(name, v)
+		}
+	}
+	resp, err := c.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	return resp.Body, nil
+}
+
+// Bearer returns the header of a key, "" without one.
+func Bearer(key string) string {
+	if key == "" {
+		return ""
+	}
+	return "Bearer " + key
 }
 
 // retryAfter reads the header, in seconds or as a date (RFC 9110, 10.2.3), and

@@ -11,7 +11,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -19,7 +18,6 @@ import (
 	"github.com/anthropics/anthropic-sdk-go/option"
 	"github.com/anthropics/anthropic-sdk-go/packages/param"
 
-	"github.com/yaya-ai/yaya/internal/llmhttp"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/llm"
 	"github.com/yaya-ai/yaya/kernel/models"
@@ -87,15 +85,9 @@ func (c *client) Generate(ctx context.Context, req llm.Request) (llm.Stream, err
 }
 
 func (c *client) params(req llm.Request) (anthropic.MessageNewParams, error) {
-	var own struct {
-		MaxTokens     int64    `json:"max_tokens"`
-		Temperature   *float64 `json:"temperature"`
-		StopSequences []string `json:"stop_sequences"`
-	}
-	if len(req.Params) > 0 {
-		if err := json.Unmarshal(req.Params, &own); err != nil {
-			return anthropic.MessageNewParams{}, fmt.Errorf("params: %w", err)
-		}
+	own, err := provider.ParamsOf(req)
+	if err != nil {
+		return anthropic.MessageNewParams{}, err
 	}
 	p := anthropic.MessageNewParams{Model: anthropic.Model(cmp.Or(req.Model, c.model)), MaxTokens: cmp.Or(own.MaxTokens, c.most(cmp.Or(req.Model, c.model))), StopSequences: own.StopSequences}
 	switch budget, err := strconv.ParseInt(c.effort, 10, 64); {
@@ -171,9 +163,6 @@ func remember(p *anthropic.MessageNewParams) {
 
 // translate converts the SDK's errors to those of the contract.
 func translate(err error) error {
-	if e, ok := errors.AsType[*llmhttp.StatusError](err); ok {
-		return llm.Explain(&llm.Error{Kind: event.LLMStatus, StatusCode: e.StatusCode, RetryAfter: e.RetryAfter, Err: errors.New(e.Message)}, e.Body)
-	}
 	if e, ok := errors.AsType[*anthropic.Error](err); ok { // in a stream that began with status 200
 		var body struct {
 			Error struct {
@@ -190,7 +179,7 @@ func translate(err error) error {
 		}
 		return llm.Explain(out, body.Error.Type)
 	}
-	return llm.AsError(err)
+	return provider.Failed(err)
 }
 
 // statuses are those of the service's types of errors.

@@ -3,20 +3,19 @@ package llm_anthropic //nolint:staticcheck // plugins are named after what the c
 import (
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"strings"
 
 	"github.com/anthropics/anthropic-sdk-go"
 
-	"github.com/yaya-ai/yaya/internal/lazyregexp"
 	"github.com/yaya-ai/yaya/kernel/event"
+	"github.com/yaya-ai/yaya/plugins/provider"
 )
 
 // messages writes a history as the API takes it: user and assistant alternate, the user is first,
 // and the results of an answer's calls are one message. by is the provider and the model.
 func messages(history []event.Message, by string) []anthropic.MessageParam {
 	var out []anthropic.MessageParam
-	known := ids{as: map[string]string{}, used: map[string]bool{}}
+	var known provider.CallIDs
 	add := func(role anthropic.MessageParamRole, blocks ...anthropic.ContentBlockParamUnion) {
 		if len(blocks) == 0 {
 			return
@@ -35,7 +34,7 @@ func messages(history []event.Message, by string) []anthropic.MessageParam {
 		case "assistant":
 			add(anthropic.MessageParamRoleAssistant, answer(m, by, &known)...)
 		case "tool":
-			add(anthropic.MessageParamRoleUser, anthropic.ContentBlockParamUnion{OfToolResult: &anthropic.ToolResultBlockParam{ToolUseID: known.of(m.ToolCallID), Content: result(m)}})
+			add(anthropic.MessageParamRoleUser, anthropic.ContentBlockParamUnion{OfToolResult: &anthropic.ToolResultBlockParam{ToolUseID: known.Of(m.ToolCallID), Content: result(m)}})
 		default:
 			add(anthropic.MessageParamRoleUser, said(m)...)
 		}
@@ -45,56 +44,21 @@ func messages(history []event.Message, by string) []anthropic.MessageParam {
 
 // answer writes an assistant's message. The API refuses blocks of text that are empty, and wants
 // its own reasoning back where it was.
-func answer(m event.Message, by string, known *ids) []anthropic.ContentBlockParamUnion {
+func answer(m event.Message, by string, known *provider.CallIDs) []anthropic.ContentBlockParamUnion {
 	var out []anthropic.ContentBlockParamUnion
-	reasoning := m.Reasoning
-	until := func(calls int) {
-		for ; len(reasoning) > 0 && reasoning[0].Calls <= calls; reasoning = reasoning[1:] {
-			if r := reasoning[0]; r.By == by {
-				if b, ok := thought(r); ok {
-					out = append(out, b)
-				}
-			}
+	provider.Answer(m, by, func(r event.Reasoning) {
+		if b, ok := thought(r); ok {
+			out = append(out, b)
 		}
-	}
-	until(0)
-	if strings.TrimSpace(m.Content) != "" {
-		out = append(out, anthropic.NewTextBlock(m.Content))
-	}
-	for i, c := range m.ToolCalls {
-		until(i)
-		name := c.Name
-		if !word().MatchString(name) {
-			name = "invalid_tool" // as a model may call one; its result says so
+	}, func() {
+		if strings.TrimSpace(m.Content) != "" {
+			out = append(out, anthropic.NewTextBlock(m.Content))
 		}
-		out = append(out, anthropic.NewToolUseBlock(known.add(c.ID), object(c.Args), name))
-	}
-	until(len(m.ToolCalls))
+	}, func(c event.ToolCall) {
+		out = append(out, anthropic.NewToolUseBlock(known.Add(c.ID), provider.Object(c.Args), provider.ToolName(c.Name)))
+	})
 	return out
 }
-
-// word is how the API takes names of tools and ids of calls.
-var word = lazyregexp.New(`^[a-zA-Z0-9_-]{1,128}$`)
-
-// ids are those of the calls of a history. Another service may have given some that the API does
-// not take, or one twice.
-type ids struct {
-	as   map[string]string // by the id in the history, of its last call
-	used map[string]bool
-}
-
-// add returns the id of a call.
-func (i *ids) add(id string) string {
-	is := id
-	for n := len(i.used); i.used[is] || !word().MatchString(is); n++ {
-		is = fmt.Sprintf("call_%d", n)
-	}
-	i.used[is], i.as[id] = true, is
-	return is
-}
-
-// of returns the id of a result's call.
-func (i *ids) of(id string) string { return i.as[id] }
 
 // signature is the part of a block of reasoning that is not text.
 type signature struct {
@@ -112,15 +76,6 @@ func thought(r event.Reasoning) (b anthropic.ContentBlockParamUnion, ok bool) {
 	default:
 		return anthropic.NewThinkingBlock(s.Signature, r.Text), s.Signature != ""
 	}
-}
-
-// object returns a call's arguments; the API takes objects only.
-func object(args json.RawMessage) any {
-	var members map[string]json.RawMessage
-	if json.Unmarshal(args, &members) != nil || members == nil {
-		return map[string]json.RawMessage{"arguments": args}
-	}
-	return args
 }
 
 func said(m event.Message) []anthropic.ContentBlockParamUnion {

@@ -2,7 +2,6 @@ package llm_anthropic //nolint:staticcheck // plugins are named after what the c
 
 import (
 	"encoding/json"
-	"errors"
 	"io"
 	"strings"
 
@@ -11,6 +10,7 @@ import (
 
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/llm"
+	"github.com/yaya-ai/yaya/plugins/provider"
 )
 
 // stops are the reasons that have a name in the contract. The others end an answer normally.
@@ -42,7 +42,7 @@ func (s *stream) Next() (llm.Part, error) {
 		return llm.Part{}, translate(err)
 	}
 	if !s.ended {
-		return llm.Part{}, &llm.Error{Kind: event.LLMConnection, Err: errors.New("the answer broke off")}
+		return llm.Part{}, provider.BrokeOff()
 	}
 	return llm.Part{}, io.EOF
 }

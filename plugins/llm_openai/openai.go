@@ -18,7 +18,6 @@ import (
 
 	"github.com/sashabaranov/go-openai"
 
-	"github.com/yaya-ai/yaya/internal/llmhttp"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/llm"
 	"github.com/yaya-ai/yaya/plugins/provider"
@@ -186,9 +185,6 @@ func parts(text string, images []event.Image) []openai.ChatMessagePart {
 
 // translate converts the SDK's errors to those of the contract.
 func translate(err error) error {
-	if e, ok := errors.AsType[*llmhttp.StatusError](err); ok {
-		return llm.Explain(&llm.Error{Kind: event.LLMStatus, StatusCode: e.StatusCode, RetryAfter: e.RetryAfter, Err: errors.New(e.Message)}, e.Body)
-	}
 	if e, ok := errors.AsType[*openai.APIError](err); ok {
 		if e.HTTPStatusCode >= 400 {
 			return llm.Explain(&llm.Error{Kind: event.LLMStatus, StatusCode: e.HTTPStatusCode, Err: errors.New(e.Message)}, e.Type, fmt.Sprint(e.Code))
@@ -196,10 +192,10 @@ func translate(err error) error {
 		// Some services report errors within a stream, with status 200.
 		return llm.Explain(&llm.Error{Kind: event.LLMOther, Err: errors.New(cmp.Or(e.Message, "the service reports an error without a message"))}, e.Type, fmt.Sprint(e.Code))
 	}
-	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, openai.ErrTooManyEmptyStreamMessages) {
+	if errors.Is(err, openai.ErrTooManyEmptyStreamMessages) {
 		return &llm.Error{Kind: event.LLMConnection, Err: err}
 	}
-	return llm.AsError(err)
+	return provider.Failed(err)
 }
 
 // stops are the reasons that have a name in the contract.
@@ -225,7 +221,7 @@ func (s *stream) Next() (llm.Part, error) {
 		r, err := s.s.Recv()
 		if errors.Is(err, io.EOF) {
 			if !s.ended {
-				return llm.Part{}, &llm.Error{Kind: event.LLMConnection, Err: errors.New("the answer broke off")}
+				return llm.Part{}, provider.BrokeOff()
 			}
 			if stop := s.stop; stop != "" {
 				s.stop = ""

@@ -42,6 +42,7 @@ type Service struct {
 	KeyVars    []string
 	Address    string // of the service itself, where instances without another lead
 	Model      string // of an instance that names none
+	Keyless    bool   // it needs no key
 	// Client returns the client of an instance. It makes no requests.
 	Client func(Settings) llm.Provider
 }
@@ -189,7 +190,7 @@ func (p *Plugin) build(c plugin.Context, i config.Instance) instance {
 	if i.Missing != nil {
 		client = keyless{client, i.Missing}
 	}
-	return instance{client, facts, params, key != "" || base != "", i.Missing}
+	return instance{client, facts, params, key != "" || base != "" || p.service.Keyless, i.Missing}
 }
 
 // OnEvent implements [plugin.Plugin].

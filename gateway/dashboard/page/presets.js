@@ -7,12 +7,13 @@
 /** @type {readonly Preset[]} */
 export const PRESETS = [
   { name: 'OpenAI', url: 'https://api.openai.com/v1' },
+  { name: 'OpenAI Responses', url: 'https://api.openai.com/v1', plugin: 'llm-responses' },
   { name: 'Anthropic', url: 'https://api.anthropic.com', plugin: 'llm-anthropic' },
   { name: 'Google', url: 'https://generativelanguage.googleapis.com/v1beta/openai' },
   { name: 'Mistral', url: 'https://api.mistral.ai/v1' },
   { name: 'OpenRouter', url: 'https://openrouter.ai/api/v1' },
   { name: 'DeepSeek', url: 'https://api.deepseek.com/v1' },
   { name: 'Groq', url: 'https://api.groq.com/openai/v1' },
-  { name: 'Ollama', url: 'http://127.0.0.1:11434/v1', local: true },
+  { name: 'Ollama', url: 'http://127.0.0.1:11434', local: true, plugin: 'llm-ollama' },
   { name: 'LM Studio', url: 'http://127.0.0.1:1234/v1', local: true },
 ];
