@@ -36,6 +36,7 @@ type tight struct {
 	requests  []llm.Request
 	refused   int
 	summaries int
+	summedBy  []string // the models that were asked for them
 	faults    []string
 }
 
@@ -117,6 +118,7 @@ func (p *tight) Generate(_ context.Context, r llm.Request) (llm.Stream, error) {
 			return nil, &llm.Error{Kind: event.LLMOther, Err: errors.New("out of order")}
 		}
 		p.summaries++
+		p.summedBy = append(p.summedBy, r.Model)
 		text := fmt.Sprintf("notes %d", p.summaries)
 		if p.long {
 			text += strings.Repeat(" and more", 9000)
@@ -255,6 +257,28 @@ func TestATurnOutgrowsTheWindow(t *testing.T) {
 				equal(t, w.history("s1"), before...)
 				if out := w.run("s1", "and now?"); out.Err != nil {
 					t.Errorf("after the restart: %v", out.Err)
+				}
+			})
+		})
+	}
+}
+
+// MIS-3: the model of model.summary sums histories up, and no other request goes to it. Without its
+// provider, the model of the session does it.
+func TestTheModelOfSummaries(t *testing.T) {
+	for set, want := range map[string]string{"test-tight/small-1": "small-1", "test-tight": "tight-of-mine", "gone/small-1": "tight-of-mine", "": "tight-of-mine"} {
+		t.Run(set, func(t *testing.T) {
+			p := &tight{window: 8192, calls: 40, words: named, size: 6000}
+			settings := map[string]string{"providers.test-tight.context_window": `8192`, "providers.test-tight.model": `"tight-of-mine"`, "model.summary": `"` + set + `"`}
+			inTight(t, "", p, settings, func(t *testing.T, w *world) {
+				if out := w.run("s1", "work: count the lines"); out.Err != nil || out.Text != "it is done" {
+					t.Fatalf("got %q, %v, want the turn to end", out.Text, out.Err)
+				}
+				if got := slices.Compact(slices.Sorted(slices.Values(p.summedBy))); !slices.Equal(got, []string{want}) {
+					t.Errorf("the models %q summed up, want %s", got, want)
+				}
+				if i := slices.IndexFunc(p.requests, func(r llm.Request) bool { return r.Model != "tight-of-mine" }); i >= 0 {
+					t.Errorf("request %d went to %q, want the session's model", i, p.requests[i].Model)
 				}
 			})
 		})

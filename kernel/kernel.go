@@ -242,6 +242,7 @@ func (k *Kernel) drive() (err error) {
 		Admit:         k.admitted,
 		Notes:         k.later.note,
 		Model:         k.model,
+		Summary:       k.summaryModel,
 		LLMTimeout:    func() time.Duration { return k.Settings.Duration("loop.llm_timeout") },
 		Compaction: func() (session.CompactOptions, bool) {
 			return session.CompactOptions{

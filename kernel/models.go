@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/yaya-ai/yaya/kernel/config"
 	"github.com/yaya-ai/yaya/kernel/loop"
@@ -35,6 +36,22 @@ func (k *Kernel) model(provider, model string) loop.Model {
 		out.Answer = n
 	}
 	return out
+}
+
+// summaryModel returns the provider and the model of model.summary. One that does not exist is
+// logged, and the turn's own model counts.
+func (k *Kernel) summaryModel() (provider, model string) {
+	set := k.Settings.Text("model.summary")
+	if set == "" {
+		return "", ""
+	}
+	provider, model, _ = strings.Cut(set, "/")
+	i := k.Settings.Providers().GetInstance(provider)
+	if i == nil {
+		k.cfg.Log.Warn().Str("provider", provider).Msg("model.summary names a provider that does not exist: yaya provider list shows those that do")
+		return "", ""
+	}
+	return provider, cmp.Or(model, k.modelOf(*i))
 }
 
 // modelOf returns the model that a provider uses: by its settings, those of its plugin, or the

@@ -59,6 +59,8 @@ type Config struct {
 	// Model returns what is known of a model at a provider; "" is the model that the provider has.
 	// Default: nothing, and it may take pictures.
 	Model func(provider, model string) Model
+	// Summary returns the provider and the model that sum histories up; "" is the turn's own.
+	Summary func() (provider, model string)
 	// Compaction says how to shorten histories that near the window; false switches it off. A
 	// threshold counts in addition to 80 % of the window. Default: on, by the window.
 	Compaction func() (session.CompactOptions, bool)
@@ -114,6 +116,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Compaction == nil {
 		c.Compaction = func() (session.CompactOptions, bool) { return session.CompactOptions{}, true }
+	}
+	if c.Summary == nil {
+		c.Summary = func() (string, string) { return "", "" }
 	}
 	if c.Admit == nil {
 		c.Admit = func(context.Context, string, string) (string, error) { return "", nil }

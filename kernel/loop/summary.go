@@ -27,12 +27,16 @@ const (
 	minText = 256
 )
 
-// summariser asks the model of a request to sum a history up, on a session of its own, to
+// summariser asks the model of a request, or the one that is set for summaries, to sum a history up, on a session of its own, to
 // keep the exchange out of the conversation. A history that is longer than the window goes
 // there in parts, each with the notes of those before.
 func (t *turn) summariser(req event.LLMRequest) session.Summarise {
 	sum := sha256.Sum256([]byte(t.thread.id))
 	place := event.BridgePrefix + "compaction:" + hex.EncodeToString(sum[:8])
+	own := true
+	if id, model := t.l.cfg.Summary(); id != "" && (id != req.Provider || model != req.Model) {
+		own, req.Provider, req.Model = false, id, model
+	}
 	shrunk := 1.0 // by refusals of parts that were too long
 	return func(ctx context.Context, old []event.Message, tokens int) (string, error) {
 		w := t.measure(event.LLMRequest{Provider: req.Provider, Model: req.Model})
@@ -44,7 +48,7 @@ func (t *turn) summariser(req event.LLMRequest) session.Summarise {
 			}
 			r, err := t.sumUp(ctx, place, event.LLMRequest{Provider: req.Provider, Model: req.Model, Messages: []event.Message{
 				{Role: "system", Content: summaryPrompt}, {Role: "user", Content: part},
-			}}, tokens)
+			}}, tokens, own)
 			if err != nil {
 				shrunk /= 2
 				return "", err
@@ -55,8 +59,9 @@ func (t *turn) summariser(req event.LLMRequest) session.Summarise {
 	}
 }
 
-// sumUp makes one call for a summary.
-func (t *turn) sumUp(ctx context.Context, place string, req event.LLMRequest, tokens int) (string, error) {
+// sumUp makes one call for a summary. own says that the model is that of the turn, whose window a
+// refusal shows.
+func (t *turn) sumUp(ctx context.Context, place string, req event.LLMRequest, tokens int, own bool) (string, error) {
 	params, err := json.Marshal(map[string]int{"max_tokens": tokens})
 	if err != nil {
 		return "", err
@@ -76,8 +81,10 @@ func (t *turn) sumUp(ctx context.Context, place string, req event.LLMRequest, to
 		t.spent(r)
 		return session.Shortened(r.Text, 8*tokens), nil // max_tokens is a wish
 	case event.LLMError:
-		if r.Overflow {
-			t.refused(req, r.ContextWindow)
+		if narrow := t.narrow; r.Overflow {
+			if t.refused(req, r.ContextWindow); !own {
+				t.narrow = narrow
+			}
 		}
 		return "", fmt.Errorf("%s: %s", r.EffectiveKind(), r.Error)
 	}
