@@ -63,6 +63,7 @@ type core struct {
 	unsent  error
 	ends    undo
 	stopped []func(context.Context) error // are called once the kernel has stopped
+	undone  *undoable
 }
 
 // openCore puts the kernel together.
@@ -125,12 +126,17 @@ func openCore(ctx context.Context, st *stores) (_ *core, err error) {
 	c.gate = folder.NewGate(folder.GateConfig{Store: st.folders, Folder: c.folder, Ask: c.people.ask})
 	k.Dispatch.SetGate(c.gate)
 	c.packages = &packages{loaded: map[string]*agentPackage{}, changed: func() {}}
+	if c.undone, err = openUndo(at.data); err != nil {
+		return nil, err
+	}
+	c.stopped = append(c.stopped, func(context.Context) error { return c.undone.Close() })
 	c.files = tool_workspace.New(c.folder, st.guard, k.Artifacts)
+	c.files.KeepsUndo(c.undone.Store)
 	c.shell = tool_shell.New(tool_shell.Config{
 		Folder: c.folder, Agreed: c.gate.Agreed, Guard: st.guard, Artifacts: k.Artifacts, Procs: c.procs, Data: at.data, Sandboxes: st.sandboxes,
 		Ask: c.people.askAboutHost, Unasked: c.commands.unasked, Remedy: at.settings.Remedy,
 		Hosts: func() []string { return at.settings.Texts(commandHosts) }, Write: func() []string { return at.settings.Texts(commandWrite) },
-		OwnParts: c.packages.shown,
+		OwnParts: c.packages.shown, Undo: c.undone.Store,
 	})
 	k.Dispatch.SetWitness(c.shell.Unreviewed)
 	c.coder = strategy_coder.New(strategy_coder.Config{Folder: c.folder, Trusted: c.gate.Trusted, Guard: st.guard, Verify: c.shell})

@@ -29,7 +29,7 @@ func sessionCommand(g *daemon.Flags) *cobra.Command {
 	c.AddCommand(
 		sessionListCommand(g), sessionShowCommand(g, &workspace), sessionExportCommand(g, &workspace),
 		sessionForkCommand(g), sessionResetCommand(g, &workspace), sessionArchiveCommand(g, &workspace),
-		sessionDeleteCommand(g, &workspace), sessionPruneCommand(g),
+		sessionDeleteCommand(g, &workspace), sessionPruneCommand(g), sessionUndoCommand(g),
 	)
 	return c
 }

@@ -87,6 +87,7 @@ func (s *Service) messageRoutes() {
 		out.Body.TurnID = turn
 		return out, nil
 	})
+	s.describeUndo()
 	api.Handle(s.API, op("POST", "/v1/sessions/{session_id}/turns/{turn_id}/retry", "retryTurn", auth.SessionsWrite, "Retry a turn that failed, was cancelled or interrupted, or was not started", http.StatusAccepted), func(ctx context.Context, in *InTurn) (*outTurn, error) {
 		return s.retry(ctx, in.SessionID, in.TurnID)
 	})

@@ -13,6 +13,7 @@ import (
 	"github.com/yaya-ai/yaya/gateway/api"
 	"github.com/yaya-ai/yaya/gateway/follow"
 	"github.com/yaya-ai/yaya/internal/masked"
+	"github.com/yaya-ai/yaya/internal/undo"
 	"github.com/yaya-ai/yaya/kernel/approval"
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/event"
@@ -47,6 +48,8 @@ type Config struct {
 	// Audit is called before something is deleted, and prevents that with an error. It may
 	// be nil.
 	Audit func(ctx context.Context, event, target string, payload map[string]any) error
+	// Undo undoes the last change of files by a session's calls; nil: nothing is kept.
+	Undo func(ctx context.Context, session string) (undo.Undone, error)
 	// Nodes are the other nodes of a cluster; nil for none.
 	Nodes api.Nodes
 	// KeepAlive is when a comment is sent to readers if nothing else is. Default 15 s.

@@ -16,7 +16,9 @@ type Edit struct {
 	Path   string // as from [Workspace.Clean]
 	Data   []byte
 	Delete bool
-	Mode   fs.FileMode // of a new file; one that is there keeps its own
+	Mode   fs.FileMode // of a new file; one that is there keeps its own, unless
+	// Exactly gives the mode to one that is there, too.
+	Exactly bool
 }
 
 // ErrLink is returned by [Workspace.Writable] for a path through a link or a file.
@@ -125,7 +127,9 @@ func (w *Workspace) folders(dir string) ([]undo, error) {
 // stage writes the new content beside the file.
 func (w *Workspace) stage(e Edit) (string, error) {
 	mode := e.Mode
-	if info, err := w.root.Lstat(e.Path); err == nil {
+	if e.Exactly {
+		mode = e.Mode
+	} else if info, err := w.root.Lstat(e.Path); err == nil {
 		mode = info.Mode().Perm()
 	} else if mode == 0 {
 		mode = 0o644

@@ -112,6 +112,15 @@ func (p *Plugin) limits() string {
 // process tree is gone. check, if set, is called once the command waits to begin. The clock
 // stands still while a person is asked about a host.
 func (p *Plugin) run(ctx context.Context, call tool.Call, s *setting, command string, stdin io.Reader, limit time.Duration, check func(context.Context) error) (ran, error) {
+	kept := p.watchFiles(ctx, call, s)
+	r, err := p.runWatched(ctx, call, s, command, stdin, limit, check)
+	if note := kept(ctx); note != "" {
+		r.notes = append(r.notes, note)
+	}
+	return r, err
+}
+
+func (p *Plugin) runWatched(ctx context.Context, call tool.Call, s *setting, command string, stdin io.Reader, limit time.Duration, check func(context.Context) error) (ran, error) {
 	timer, cancel := context.WithCancel(ctx)
 	defer cancel()
 	clock := newClock(limit, cancel)

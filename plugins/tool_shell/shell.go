@@ -36,6 +36,7 @@ import (
 
 	"github.com/yaya-ai/yaya/internal/proc"
 	"github.com/yaya-ai/yaya/internal/sandbox"
+	"github.com/yaya-ai/yaya/internal/undo"
 	"github.com/yaya-ai/yaya/internal/workspace"
 	"github.com/yaya-ai/yaya/kernel/approval"
 	"github.com/yaya-ai/yaya/kernel/event"
@@ -98,6 +99,8 @@ type Config struct {
 	// Unasked reports whether nobody can be asked about a session's calls; nil means that
 	// somebody always can.
 	Unasked func(session string) bool
+	// Undo keeps what commands change in files of the workspace. Optional.
+	Undo *undo.Store
 	// Data is the data directory, which stores the folders with unreviewed changes.
 	Data *os.Root
 }
@@ -135,8 +138,10 @@ func (p *Plugin) OnEvent(_ context.Context, ev event.Event, _ plugin.Context) er
 		p.tmp.Remove(e.SessionID)
 	case event.SessionArchived:
 		p.tmp.Remove(e.SessionID)
+		return p.forget(e.SessionID)
 	case event.SessionDeleted:
 		p.tmp.Remove(e.SessionID)
+		return p.forget(e.SessionID)
 	}
 	return nil
 }

@@ -48,7 +48,7 @@ func (p *Plugin) editor(c plugin.Context) error {
 	}})
 }
 
-func (p *Plugin) edit(_ context.Context, call tool.Call, a editArgs) (tool.Result, error) {
+func (p *Plugin) edit(ctx context.Context, call tool.Call, a editArgs) (tool.Result, error) {
 	if a.Old == "" {
 		return tool.Fail(tool.ErrValidation, "old_text is empty: create files with apply_patch"), nil
 	}
@@ -77,11 +77,12 @@ func (p *Plugin) edit(_ context.Context, call tool.Call, a editArgs) (tool.Resul
 	if err != nil {
 		return tool.Fail(tool.ErrTool, "nothing was changed: %s: %v", at, err), nil
 	}
-	if err := w.Apply([]workspace.Edit{{Path: at, Data: []byte(content)}}); err != nil {
+	kept, err := p.write(ctx, call, w, []workspace.Edit{{Path: at, Data: []byte(content)}})
+	if err != nil {
 		return failure(fmt.Errorf("nothing was changed: %w", err)), nil
 	}
 	d := diff.Diff("a/"+at, []byte(old), "b/"+at, []byte(content))
-	res := tool.OK(worded.Count(n, "place changed", "places changed"), tool.Text(describe(patch.File{Op: patch.Change}, at, at, d)))
+	res := tool.OK(worded.Count(n, "place changed", "places changed"), tool.Text(describe(patch.File{Op: patch.Change}, at, at, d)+kept))
 	return p.withDiff(call, res, d), nil
 }
 

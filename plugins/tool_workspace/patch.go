@@ -15,6 +15,7 @@ import (
 	"github.com/yaya-ai/yaya/internal/patch"
 	"github.com/yaya-ai/yaya/internal/worded"
 	"github.com/yaya-ai/yaya/internal/workspace"
+	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/plugin"
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
@@ -142,7 +143,7 @@ func (p *Plugin) patcher(c plugin.Context) error {
 	return c.RegisterTool(changer{t, p, patched})
 }
 
-func (p *Plugin) apply(_ context.Context, call tool.Call, a patchArgs) (tool.Result, error) {
+func (p *Plugin) apply(ctx context.Context, call tool.Call, a patchArgs) (tool.Result, error) {
 	files, err := patch.Parse(a.Patch)
 	if err != nil {
 		return tool.Fail(tool.ErrValidation, "%v", err), nil
@@ -158,11 +159,33 @@ func (p *Plugin) apply(_ context.Context, call tool.Call, a patchArgs) (tool.Res
 	if err != nil {
 		return failure(fmt.Errorf("nothing was changed: %w", err)), nil
 	}
-	if err := w.Apply(edits); err != nil {
+	kept, err := p.write(ctx, call, w, edits)
+	if err != nil {
 		return failure(fmt.Errorf("nothing was changed: %w", err)), nil
 	}
-	res := tool.OK(worded.Count(len(files), "file changed", "files changed"), tool.Text(strings.Join(summary, "\n")))
+	res := tool.OK(worded.Count(len(files), "file changed", "files changed"), tool.Text(strings.Join(summary, "\n")+kept))
 	return p.withDiff(call, res, shown), nil
+}
+
+// write makes the edits of a call, and keeps what it needs to undo them. A change that cannot be
+// undone is made, too, and kept says so.
+func (p *Plugin) write(ctx context.Context, call tool.Call, w *workspace.Workspace, edits []workspace.Edit) (kept string, err error) {
+	if p.undo == nil {
+		return "", w.Apply(edits)
+	}
+	var paths []string
+	for _, e := range edits {
+		paths = append(paths, e.Path)
+	}
+	change, uerr := p.undo.Begin(ctx, event.Root(call.SessionID), call.Name, w, paths...)
+	err = w.Apply(edits)
+	if uerr == nil {
+		uerr = change.Done(context.WithoutCancel(ctx))
+	}
+	if uerr != nil {
+		kept = fmt.Sprintf("\n[this change cannot be undone: %v]", uerr)
+	}
+	return kept, err
 }
 
 // withDiff adds the diff of a change to its result, if it can be kept: the change counts.

@@ -22,6 +22,7 @@ import (
 	"sync/atomic"
 
 	"github.com/yaya-ai/yaya/internal/gitread"
+	"github.com/yaya-ai/yaya/internal/undo"
 	"github.com/yaya-ai/yaya/internal/worded"
 	"github.com/yaya-ai/yaya/internal/workspace"
 	"github.com/yaya-ai/yaya/kernel/event"
@@ -46,6 +47,7 @@ type Plugin struct {
 	review    atomic.Pointer[func() string] // reads patch_review
 	// writing is held while files are read and changed: calls of one answer run at once.
 	writing sync.Mutex
+	undo    *undo.Store // optional
 }
 
 // New returns the plugin. folder returns the absolute path that a session works in;
@@ -53,6 +55,10 @@ type Plugin struct {
 func New(folder func(session string) (string, error), guard *workspace.Guard, artifacts *tool.Store) *Plugin {
 	return &Plugin{folder: folder, guard: guard, artifacts: artifacts}
 }
+
+// KeepsUndo has changes kept in a store, so that they can be undone. Call it before the plugin is
+// loaded.
+func (p *Plugin) KeepsUndo(s *undo.Store) { p.undo = s }
 
 // Manifest implements [plugin.Plugin].
 func (*Plugin) Manifest() plugin.Manifest {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/yaya-ai/yaya/internal/backoff"
 	"github.com/yaya-ai/yaya/internal/sse"
+	"github.com/yaya-ai/yaya/internal/undo"
 )
 
 // Limits for responses.
@@ -213,6 +214,12 @@ func (c *Client) Decide(ctx context.Context, session, call, action, reason strin
 		in["reason"] = reason
 	}
 	return c.call(ctx, http.MethodPost, at(session, "approve"), in, nil)
+}
+
+// Undo undoes the last change of files by a session's agent.
+func (c *Client) Undo(ctx context.Context, session string) (done undo.Undone, err error) {
+	err = c.call(ctx, http.MethodPost, at(session, "undo"), nil, &done)
+	return done, err
 }
 
 // Cancel cancels the running turn.

@@ -1,0 +1,38 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	steps "github.com/yaya-ai/yaya/internal/undo"
+	"github.com/yaya-ai/yaya/kernel/event"
+)
+
+// undoFolder is the folder of the data directory that keeps what undoes changes of agents.
+const undoFolder = "undo"
+
+// undoable is the store of the changes of agents, with its folder.
+type undoable struct {
+	*steps.Store
+	root *os.Root
+}
+
+func openUndo(data *os.Root) (*undoable, error) {
+	if err := data.MkdirAll(undoFolder, 0o700); err != nil {
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
+	root, err := data.OpenRoot(undoFolder)
+	if err != nil {
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
+	return &undoable{steps.New(root), root}, nil
+}
+
+// Close closes the folder.
+func (u *undoable) Close() error { return u.root.Close() }
+
+// undoLast undoes the last changes of a session and its sub-agents.
+func (c *core) undoLast(ctx context.Context, session string) (steps.Undone, error) {
+	return c.undone.Undo(ctx, event.Root(session), c.st.guard.Open)
+}

@@ -1,0 +1,64 @@
+package sessions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/yaya-ai/yaya/auth"
+	"github.com/yaya-ai/yaya/gateway/api"
+	"github.com/yaya-ai/yaya/internal/undo"
+	"github.com/yaya-ai/yaya/kernel/event"
+	"github.com/yaya-ai/yaya/kernel/session"
+)
+
+// noteUndo is the name of the note that tells the model that its changes were undone.
+const noteUndo = "undo"
+
+// maxUndoNamed is how many files the note names.
+const maxUndoNamed = 50
+
+func (s *Service) describeUndo() {
+	api.Handle(s.API, op("POST", "/v1/sessions/{session_id}/undo", "undo", auth.SessionsWrite, "Undo the last change of files by the session's agent; repeat for the one before", http.StatusOK), func(ctx context.Context, in *InSession) (*struct{ Body undo.Undone }, error) {
+		done, err := s.undo(ctx, in.SessionID)
+		if err != nil {
+			return nil, err
+		}
+		return &struct{ Body undo.Undone }{done}, nil
+	})
+}
+
+// undo undoes the last step of a session and tells the model, which has its changes in mind.
+func (s *Service) undo(ctx context.Context, id string) (undo.Undone, error) {
+	k, _, err := s.find(id)
+	if err != nil {
+		return undo.Undone{}, err
+	}
+	if !s.cfg.Loop.Resting(id) {
+		return undo.Undone{}, session.ErrBusy
+	}
+	done, err := undo.Undone{}, undo.ErrNothing
+	if s.cfg.Undo != nil {
+		done, err = s.cfg.Undo(ctx, id)
+	}
+	switch {
+	case errors.Is(err, undo.ErrNothing):
+		return done, api.Coded(http.StatusConflict, "nothing_to_undo", "%v", err)
+	case errors.Is(err, undo.ErrChanged):
+		return done, api.Coded(http.StatusConflict, "changed_since", "%v; put them back as the agent left them, or change them by hand", err)
+	case err != nil:
+		return done, err
+	}
+	names, more := done.Files, ""
+	if n := len(names) - maxUndoNamed; n > 0 {
+		names, more = names[:maxUndoNamed], fmt.Sprintf("\n… and %d more", n)
+	}
+	_, err = k.Note(event.Event{Kind: event.TurnNoted.Name(), SessionID: id, ID: uuid.NewString(), Time: time.Now(), Source: event.KernelSource},
+		event.TurnNote{Name: noteUndo, Text: "The user has undone your last changes. These files are as they were before:\n" + strings.Join(names, "\n") + more})
+	return done, err
+}

@@ -1,0 +1,361 @@
+// Package undo keeps what calls of agents change in files of a workspace, so that a person can
+// undo it: every byte and the permissions of regular files.
+//
+// A change begins before a call and is done after it: the difference is one step of its session.
+// Calls that overlap are one step. Changes that others make to the same files in that time count
+// as the call's.
+//
+// Not covered are files that .gitignore leaves out, Git's own, links and devices, empty folders,
+// files with several names or more than 4 MiB, and of a workspace with more than 20,000 files, or
+// 128 MiB, the rest. A step names the files that changed and are not covered because they are too large.
+package undo
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/yaya-ai/yaya/internal/workspace"
+)
+
+// Bounds of what is kept.
+const (
+	maxFile  = 4 << 20   // bytes of a file
+	maxFiles = 20_000    // of a workspace
+	maxBytes = 128 << 20 // of a workspace
+	maxSteps = 100       // of a session
+	maxNamed = 20        // files in an error
+)
+
+var (
+	// ErrNothing is returned by [Store.Undo] when a session has no step that can be undone.
+	ErrNothing = errors.New("there is nothing to undo")
+	// ErrChanged is returned by [Store.Undo] when a file is not as the step left it.
+	ErrChanged = errors.New("files have changed since, and nothing was undone")
+)
+
+// content is the state of a regular file; nil stands for a missing file.
+type content struct {
+	SHA  string      `json:"sha256,omitempty"` // "" if the file is too large to be kept
+	Mode fs.FileMode `json:"mode"`
+}
+
+func (c *content) equal(d *content) bool {
+	return (c == nil) == (d == nil) && (c == nil || *c == *d)
+}
+
+// file is a file that a step changed.
+type file struct {
+	Path   string   `json:"path"`
+	Before *content `json:"before,omitempty"`
+	After  *content `json:"after,omitempty"`
+}
+
+// step holds the changes of calls.
+type step struct {
+	Dir     string    `json:"dir"`
+	Tools   []string  `json:"tools"`
+	Time    time.Time `json:"time"`
+	Files   []file    `json:"files"`
+	Without []string  `json:"without,omitempty"` // changed files that are not covered
+}
+
+// Undone is a step that was undone.
+type Undone struct {
+	Folder  string    `json:"folder"`
+	Tools   []string  `json:"tools"`                              // that made the changes
+	Time    time.Time `json:"time"`                               // of the changes
+	Files   []string  `json:"files"`                              // that are as before
+	Without []string  `json:"files_not_covered" nullable:"false"` // that were changed, too, and are left as they are
+	Left    int       `json:"left"`                               // steps that can still be undone
+}
+
+// Store keeps the steps of all sessions in a folder. It is safe for concurrent use.
+type Store struct {
+	root *os.Root
+	mu   sync.Mutex
+	open map[string]*group // by session
+}
+
+// New returns a store that keeps its files in root, which stays the caller's.
+func New(root *os.Root) *Store { return &Store{root: root, open: map[string]*group{}} }
+
+// group is a step whose calls still run.
+type group struct {
+	calls  int
+	start  time.Time
+	dir    string
+	whole  bool // the whole workspace was seen
+	before map[string]*content
+	large  map[string]seen
+	tools  []string
+}
+
+// Change is a call that may be changing files.
+type Change struct {
+	s       *Store
+	session string
+	w       *workspace.Workspace
+}
+
+// Begin notes the state of files before a call of a tool: of the named ones, or with none named of
+// the whole workspace. Done has to be called whenever Begin succeeds.
+func (s *Store) Begin(ctx context.Context, session, tool string, w *workspace.Workspace, paths ...string) (*Change, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at, err := s.folder(session)
+	if err != nil {
+		return nil, err
+	}
+	defer at.close()
+	g := s.open[session]
+	if g != nil && g.dir != w.Dir() {
+		return nil, errors.New("a call in another folder is running")
+	}
+	if g == nil {
+		g = &group{start: time.Now(), dir: w.Dir(), before: map[string]*content{}, large: map[string]seen{}}
+	}
+	if len(paths) == 0 {
+		now, err := at.look(ctx, w)
+		if err != nil {
+			return nil, err
+		}
+		if !g.whole {
+			g.large = now.large
+		}
+		for p, c := range now.files {
+			if _, known := g.before[p]; !known && !g.whole {
+				g.before[p] = c
+			}
+		}
+		g.whole = true
+	}
+	for _, p := range paths {
+		if _, known := g.before[p]; known {
+			continue
+		}
+		c, err := at.keep(w, p)
+		if err != nil {
+			return nil, err
+		}
+		g.before[p] = c
+	}
+	g.calls++
+	if !slices.Contains(g.tools, tool) {
+		g.tools = append(g.tools, tool)
+	}
+	s.open[session] = g
+	return &Change{s, session, w}, nil
+}
+
+// Done compares the files with their state at Begin, and keeps the difference. Of calls that
+// overlap, the last one does it.
+func (c *Change) Done(ctx context.Context) error {
+	s := c.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g := s.open[c.session]
+	if g.calls--; g.calls > 0 {
+		return nil
+	}
+	delete(s.open, c.session)
+	at, err := s.folder(c.session)
+	if err != nil {
+		return err
+	}
+	defer at.close()
+	st := step{Dir: g.dir, Tools: g.tools, Time: time.Now().UTC()}
+	now := picture{}
+	if g.whole {
+		if now, err = at.look(ctx, c.w); err != nil {
+			return err
+		}
+		for p, is := range now.large {
+			_, small := g.before[p]
+			if was, large := g.large[p]; !small && (!large || was != is) {
+				st.Without = append(st.Without, p)
+			}
+		}
+	}
+	if err := g.compare(at, c.w, now, &st); err != nil {
+		return err
+	}
+	slices.Sort(st.Without)
+	st.Without = st.Without[:min(len(st.Without), maxNamed)]
+	if len(st.Files)+len(st.Without) == 0 {
+		return nil
+	}
+	return at.add(st)
+}
+
+// compare adds to a step the files that have changed.
+func (g *group) compare(at *kept, w *workspace.Workspace, now picture, st *step) error {
+	for _, p := range slices.Sorted(maps.Keys(g.before)) {
+		before, after := g.before[p], now.files[p]
+		if after == nil { // gone, named, or left out by a .gitignore that is new
+			var err error
+			if after, err = at.keep(w, p); err != nil {
+				st.Without = append(st.Without, p) // it is a folder now, say
+				continue
+			}
+		}
+		switch {
+		case before != nil && before.SHA == "", after != nil && after.SHA == "":
+			st.Without = append(st.Without, p)
+		case !before.equal(after):
+			st.Files = append(st.Files, file{p, before, after})
+		}
+	}
+	for _, p := range slices.Sorted(maps.Keys(now.files)) {
+		if _, known := g.before[p]; known {
+			continue
+		}
+		// A file that was there before, and was not looked at, must not be taken for a new one.
+		if _, large := g.large[p]; large || !now.newer[p].After(g.start.Add(-slack)) {
+			continue
+		}
+		st.Files = append(st.Files, file{p, nil, now.files[p]})
+	}
+	return nil
+}
+
+// slack is by how much the clock of a file system is behind ours at most.
+const slack = 20 * time.Millisecond
+
+// Undo undoes the last step of a session: its files are as before it, all of them or none. It
+// refuses a step of whose files one is neither as the step left it nor as it was before.
+func (s *Store) Undo(ctx context.Context, session string, open func(dir string) (*workspace.Workspace, error)) (Undone, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.open[session] != nil {
+		return Undone{}, errors.New("a call that may change files is running")
+	}
+	at, err := s.folder(session)
+	if err != nil {
+		return Undone{}, err
+	}
+	defer at.close()
+	steps, err := at.steps()
+	if err != nil {
+		return Undone{}, err
+	}
+	if len(steps) == 0 {
+		return Undone{}, ErrNothing
+	}
+	st := steps[len(steps)-1]
+	w, err := open(st.Dir)
+	if err != nil {
+		return Undone{}, err
+	}
+	defer func() { _ = w.Close() }()
+	out := Undone{Folder: st.Dir, Tools: st.Tools, Time: st.Time, Files: []string{}, Without: append([]string{}, st.Without...), Left: len(steps) - 1}
+	var edits []workspace.Edit
+	var changed []string
+	for _, f := range st.Files {
+		if err := ctx.Err(); err != nil {
+			return Undone{}, err
+		}
+		now, err := state(w, f.Path)
+		if notRegular(err) {
+			changed = append(changed, f.Path)
+			continue
+		}
+		if err != nil {
+			return Undone{}, fmt.Errorf("%s: %w", f.Path, err)
+		}
+		out.Files = append(out.Files, f.Path)
+		switch {
+		case now.equal(f.Before):
+			continue
+		case !now.equal(f.After):
+			changed = append(changed, f.Path)
+			continue
+		}
+		e := workspace.Edit{Path: f.Path, Delete: f.Before == nil}
+		if f.Before != nil {
+			e.Mode, e.Exactly = f.Before.Mode, true
+			if e.Data, err = at.blob(f.Before.SHA); err != nil {
+				return Undone{}, err
+			}
+		}
+		edits = append(edits, e)
+	}
+	if len(changed) > 0 {
+		more := ""
+		if n := len(changed) - maxNamed; n > 0 {
+			changed, more = changed[:maxNamed], fmt.Sprintf(" and %d more", n)
+		}
+		return Undone{}, fmt.Errorf("%w: %q%s", ErrChanged, changed, more)
+	}
+	if err := w.Apply(edits); err != nil {
+		return Undone{}, err
+	}
+	return out, at.write(steps[:len(steps)-1])
+}
+
+// Forget removes everything of a session.
+func (s *Store) Forget(session string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.root.RemoveAll(key(session))
+}
+
+func key(session string) string {
+	sum := sha256.Sum256([]byte(session))
+	return hex.EncodeToString(sum[:16])
+}
+
+// state returns the state of a file.
+func state(w *workspace.Workspace, p string) (*content, error) {
+	c, _, err := read(w, p)
+	return c, err
+}
+
+// notRegular reports whether something else than a regular file is where one was.
+func notRegular(err error) bool {
+	return errors.Is(err, workspace.ErrIrregular) || errors.Is(err, workspace.ErrLink) || errors.Is(err, workspace.ErrShared)
+}
+
+// read returns the state and the content of a file; what is not a regular file, or leads through
+// a link, is an error.
+func read(w *workspace.Workspace, p string) (*content, []byte, error) {
+	if err := w.Writable(p); err != nil {
+		return nil, nil, err
+	}
+	info, err := w.Root().Lstat(p)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if info.Size() > maxFile {
+		return &content{Mode: info.Mode().Perm()}, nil, nil
+	}
+	data, info, err := w.Read(p)
+	if err != nil {
+		return nil, nil, err
+	}
+	return &content{sum(data), info.Mode().Perm()}, data, nil
+}
+
+func sum(data []byte) string {
+	h := sha256.Sum256(data)
+	return hex.EncodeToString(h[:])
+}
+
+// blobName is the path of kept content.
+func blobName(sha string) string { return path.Join("blobs", sha) }
+
+// same reports whether content is what its name says.
+func same(data []byte, sha string) bool { return bytes.Equal([]byte(sum(data)), []byte(sha)) }
