@@ -82,6 +82,7 @@ declare global {
       args: unknown;
       ok: boolean;
       envelope: Envelope;
+      stop_reason: string;
       kind: string;
       brief: string;
       detail: unknown;

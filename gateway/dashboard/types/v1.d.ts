@@ -424,6 +424,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/sessions/{session_id}/undo": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Undo the last change of files by the session's agent; repeat for the one before
+         * @description Scope for devices: `sessions:write`.
+         */
+        post: operations["undo"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -1166,6 +1186,16 @@ export interface components {
         };
         TurnData: {
             model?: string;
+        };
+        Undone: {
+            files: string[] | null;
+            files_not_covered: string[];
+            folder: string;
+            /** Format: int64 */
+            left: number;
+            /** Format: date-time */
+            time: string;
+            tools: string[] | null;
         };
         Uploaded: {
             /** @description what it is, whatever it was said to be */
@@ -2040,6 +2070,38 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["OutTurnBody"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    undo: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description sess_… */
+                session_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Undone"];
                 };
             };
             /** @description Error */
