@@ -126,7 +126,7 @@ func openCore(ctx context.Context, st *stores) (_ *core, err error) {
 	c.gate = folder.NewGate(folder.GateConfig{Store: st.folders, Folder: c.folder, Ask: c.people.ask})
 	k.Dispatch.SetGate(c.gate)
 	c.packages = &packages{loaded: map[string]*agentPackage{}, changed: func() {}}
-	if c.undone, err = openUndo(at.data); err != nil {
+	if c.undone, err = openUndo(at.data, at.secrets); err != nil {
 		return nil, err
 	}
 	c.stopped = append(c.stopped, func(context.Context) error { return c.undone.Close() })

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/yaya-ai/yaya/internal/masked"
 	steps "github.com/yaya-ai/yaya/internal/undo"
 	"github.com/yaya-ai/yaya/kernel/event"
 )
@@ -18,7 +19,7 @@ type undoable struct {
 	root *os.Root
 }
 
-func openUndo(data *os.Root) (*undoable, error) {
+func openUndo(data *os.Root, secrets *masked.Secrets) (*undoable, error) {
 	if err := data.MkdirAll(undoFolder, 0o700); err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
@@ -26,7 +27,7 @@ func openUndo(data *os.Root) (*undoable, error) {
 	if err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
-	return &undoable{steps.New(root), root}, nil
+	return &undoable{steps.New(root, func(data []byte) bool { return secrets.String(string(data)) != string(data) }), root}, nil
 }
 
 // Close closes the folder.

@@ -20,8 +20,8 @@ func sessionUndoCommand(g *daemon.Flags) *cobra.Command {
 changed in the workspace. Every byte and mode is as before; run it again for the change
 before. If one of the files has changed since, nothing is undone, and the error names it.
 
-Files that .gitignore leaves out, Git's own, links, empty folders, and files of more than
-4 MiB are not covered.`,
+Files that .gitignore leaves out, Git's own, links, empty folders, files with a secret
+that yaya masks, and files of more than 4 MiB are not covered.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			return withChat(c.Context(), g, func(client *chat.Client) error {
 				done, err := client.Undo(c.Context(), args[0])
@@ -60,7 +60,7 @@ func showUndone(w io.Writer, done undo.Undone) error {
 	}
 	for _, f := range done.Without {
 		if err == nil {
-			_, err = fmt.Fprintf(w, "  %s changed, too, and is too large to be undone\n", daemon.Printable(f, 4096))
+			_, err = fmt.Fprintf(w, "  %s changed, too, and is not covered\n", daemon.Printable(f, 4096))
 		}
 	}
 	if err == nil && done.Left > 0 {

@@ -38,7 +38,10 @@ type known struct {
 }
 
 // kept is the folder of a session.
-type kept struct{ root *os.Root }
+type kept struct {
+	root   *os.Root
+	secret func(data []byte) bool
+}
 
 func (s *Store) folder(session string) (*kept, error) {
 	if err := s.root.MkdirAll(key(session)+"/blobs", 0o700); err != nil {
@@ -48,7 +51,7 @@ func (s *Store) folder(session string) (*kept, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &kept{root}, nil
+	return &kept{root, s.secret}, nil
 }
 
 func (k *kept) close() { _ = k.root.Close() } // its files are closed
@@ -56,7 +59,7 @@ func (k *kept) close() { _ = k.root.Close() } // its files are closed
 // picture is a workspace at one moment.
 type picture struct {
 	files map[string]*content
-	large map[string]seen      // files that are too large to be kept
+	large map[string]seen      // files that are not kept: too large, or with a secret
 	newer map[string]time.Time // when files have changed last, with their attributes
 }
 
@@ -87,7 +90,11 @@ func (k *kept) look(ctx context.Context, w *workspace.Workspace) (picture, error
 		before, ok := was[e.Path]
 		if !ok || before.seen != at {
 			c, err := k.keep(w, e.Path)
-			if err != nil || c == nil || c.SHA == "" {
+			if err == nil && c != nil && c.SHA == "" {
+				out.large[e.Path] = at
+				return nil
+			}
+			if err != nil || c == nil {
 				return nil //nolint:nilerr // it cannot be read, or has just changed
 			}
 			before = known{at, c.SHA}
@@ -115,6 +122,9 @@ func (k *kept) keep(w *workspace.Workspace, p string) (*content, error) {
 	c, data, err := read(w, p)
 	if err != nil || c == nil || c.SHA == "" {
 		return c, err
+	}
+	if k.secret(data) {
+		return &content{Mode: c.Mode}, nil
 	}
 	if _, err := k.root.Lstat(blobName(c.SHA)); err == nil {
 		return c, nil

@@ -6,8 +6,9 @@
 // as the call's.
 //
 // Not covered are files that .gitignore leaves out, Git's own, links and devices, empty folders,
-// files with several names or more than 4 MiB, and of a workspace with more than 20,000 files, or
-// 128 MiB, the rest. A step names the files that changed and are not covered because they are too large.
+// files with several names, a secret of yaya's or more than 4 MiB, and of a workspace with more
+// than 20,000 files, or 128 MiB, the rest. A step names the files that changed and are not covered
+// for their size or a secret.
 package undo
 
 import (
@@ -82,13 +83,17 @@ type Undone struct {
 
 // Store keeps the steps of all sessions in a folder. It is safe for concurrent use.
 type Store struct {
-	root *os.Root
-	mu   sync.Mutex
-	open map[string]*group // by session
+	root   *os.Root
+	secret func(data []byte) bool
+	mu     sync.Mutex
+	open   map[string]*group // by session
 }
 
-// New returns a store that keeps its files in root, which stays the caller's.
-func New(root *os.Root) *Store { return &Store{root: root, open: map[string]*group{}} }
+// New returns a store that keeps its files in root, which stays the caller's. It keeps no content
+// that secret says has a secret.
+func New(root *os.Root, secret func(data []byte) bool) *Store {
+	return &Store{root: root, secret: secret, open: map[string]*group{}}
+}
 
 // group is a step whose calls still run.
 type group struct {

@@ -29,7 +29,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = root.Close() })
-	return &world{t, t.TempDir(), undo.New(root)}
+	return &world{t, t.TempDir(), undo.New(root, func(data []byte) bool { return strings.Contains(string(data), "SECRET") })}
 }
 
 func open(dir string) (*workspace.Workspace, error) {
@@ -205,13 +205,14 @@ func TestChangesOfOthersStay(t *testing.T) {
 }
 
 // AGT-4: undoing touches nothing that is not covered: ignored files, even when a command changes what is
-// ignored, large files, which are named, and Git's own.
+// ignored, large files and those with secrets, which are named, and Git's own.
 func TestNotCovered(t *testing.T) {
 	w := newWorld(t)
 	w.write(".gitignore", "secret\nbuild/\n", 0o644)
 	w.write("secret", "mine", 0o600)
 	w.write("large", strings.Repeat("x", 5<<20), 0o644)
 	w.write(".git/config", "one", 0o644)
+	w.write("key", "SECRET 1", 0o644)
 	w.write("a", "one", 0o644)
 	old := []string{"secret"}
 	for _, n := range old { // it was there long before
@@ -225,12 +226,13 @@ func TestNotCovered(t *testing.T) {
 	w.change(func() {
 		w.write(".gitignore", "a\n", 0o644) // secret is no longer ignored, and a is
 		w.write("large", strings.Repeat("y", 5<<20), 0o644)
+		w.write("key", "SECRET 2", 0o644)
 		w.write(".git/config", "two", 0o644)
 		w.write("a", "two", 0o644)
 	})
 	got, err := w.undo()
-	if err != nil || !slices.Equal(got.Files, []string{".gitignore", "a"}) || !slices.Equal(got.Without, []string{"large"}) {
-		t.Errorf("got %+v, %v; want .gitignore and a, without large", got, err)
+	if err != nil || !slices.Equal(got.Files, []string{".gitignore", "a"}) || !slices.Equal(got.Without, []string{"key", "large"}) {
+		t.Errorf("got %+v, %v; want .gitignore and a, without key and large", got, err)
 	}
 	all := w.all()
 	for name, want := range map[string]string{"secret": `"mine"`, "a": `"one"`, ".git/config": `"two"`} {
