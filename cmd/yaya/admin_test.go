@@ -86,7 +86,7 @@ func TestAdminOpenAPIFuzz(t *testing.T) {
 	b := newBox(t)
 	b.must("mcp", "add", "gone", "--", "/nonexistent/server")
 	b.must("config", "set", "catalog.registries", "[]") // it is not what is tried
-	b.must("config", "set", "models.source", "http://127.0.0.1:1/")
+	b.must("config", "set", "models.source", modelSource(t, map[string]string{"/": someModels})+"/")
 	b.serve()
 	rounds := 120
 	if testing.Short() {

@@ -10,6 +10,17 @@ import (
 	"testing"
 )
 
+// someModels is a list in the form of models.dev.
+const someModels = `{"openai":{"models":{"gpt-next":{"id":"gpt-next","name":"GPT Next","tool_call":true,"limit":{"context":123000,"output":1000},"modalities":{"input":["text"],"output":["text"]},"cost":{"input":7,"output":9}}}}}`
+
+// modelSource serves lists of models, and returns its address.
+func modelSource(t *testing.T, at map[string]string) string {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, at[r.URL.Path]) }))
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
 // MIS-3: the list of models is shown, replaced by one from its source, and read again at the next
 // start. yaya checks the list of the source, and keeps its own if that is wrong.
 func TestModels(t *testing.T) {
@@ -18,17 +29,14 @@ func TestModels(t *testing.T) {
 	if out := b.must("provider", "models", "anthropic", "HAIKU"); !strings.Contains(out, "claude-haiku-4-5") || strings.Contains(out, "gpt-5") || !strings.Contains(out, "models.dev") {
 		t.Errorf("got %s, want the models with these words, and the source", out)
 	}
-	good := `{"openai":{"models":{"gpt-next":{"id":"gpt-next","name":"GPT Next","tool_call":true,"limit":{"context":123000,"output":1000},"modalities":{"input":["text"],"output":["text"]},"cost":{"input":7,"output":9}}}}}`
-	answers := map[string]string{"/": good, "/page": `<html>`, "/nothing": `{}`, "/empty": `{"openai":{"models":{}}}`}
-	source := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, answers[r.URL.Path]) }))
-	t.Cleanup(source.Close)
+	source := modelSource(t, map[string]string{"/": someModels, "/page": `<html>`, "/nothing": `{}`, "/empty": `{"openai":{"models":{}}}`})
 	for _, bad := range []string{"http://example.com/api.json", "nonsense", "https://user:pass@example.com/"} {
 		if out, err := b.run("config", "set", "models.source", bad); err == nil || !strings.Contains(out, "models.source must be an https URL") {
 			t.Errorf("models.source=%s: got %v, %s; want it refused", bad, err, out)
 		}
 	}
-	b.must("config", "set", "models.source", source.URL+"/")
-	if out := b.must("provider", "refresh"); !strings.Contains(out, " models from "+source.URL) {
+	b.must("config", "set", "models.source", source+"/")
+	if out := b.must("provider", "refresh"); !strings.Contains(out, " models from "+source) {
 		t.Errorf("got %s, want the number of models and the source", out)
 	}
 	if out := b.must("provider", "models", "gpt-next"); !strings.Contains(out, "123k") || !strings.Contains(out, "7") {
@@ -43,8 +51,8 @@ func TestModels(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{"/page", "/nothing", "/empty", "/unknown"} {
-		b.must("config", "set", "models.source", source.URL+path)
-		if out, err := b.run("provider", "refresh"); err == nil || !strings.Contains(out, source.URL) {
+		b.must("config", "set", "models.source", source+path)
+		if out, err := b.run("provider", "refresh"); err == nil || !strings.Contains(out, source) {
 			t.Errorf("%s: got %v, %s; want an error that names the source", path, err, out)
 		}
 	}
