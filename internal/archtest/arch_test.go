@@ -92,7 +92,7 @@ var allowed = map[string][]string{
 	"gateway/api/openapitest":       {}, // for tests
 	"gateway/dashboard":             {},
 	"cmd/yaya/chat":                 {},
-	"cmd/yaya/acp":                  {"cmd/yaya/chat"}, // its client of the session API
+	"cmd/yaya/acp":                  {"cmd/yaya/chat"},                                                                                                           // its client of the session API
 	"gateway/wire/wiretest":         {"kernel/...", "auth", "control/...", "gateway/...", "plugins/llm_echo", "plugins/memory_sqlite", "plugins/strategy_react"}, // for tests
 	"examples/remote-device":        {"gateway/client"},
 	"examples/cluster/nats":         {},
