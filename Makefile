@@ -31,7 +31,7 @@ NODE     := $(CURDIR)/$(PEERS)/node_modules/.bin/node
 PRETTIER := $(CURDIR)/$(PEERS)/node_modules/prettier/bin/prettier.cjs
 export GOFLAGS += -buildvcs=false
 
-.PHONY: packagers help ids figures run build install uninstall release-snapshot release-again image test setup downloads unit race scale lint fuzz bench data soak cluster-bench deploy-check site fmt fmt-check vet peers chromium bwrap systemd types screens clean bench-peers slow-path release-journey
+.PHONY: windows packagers help ids figures run build install uninstall release-snapshot release-again image test setup downloads unit race scale lint fuzz bench data soak cluster-bench deploy-check site fmt fmt-check vet peers chromium bwrap systemd types screens clean bench-peers slow-path release-journey
 
 run: build ## build and start the gateway with its defaults
 	bin/yaya serve
@@ -87,6 +87,11 @@ vet: ## run go vet for Linux and macOS, and build for Windows
 	go vet ./...
 	GOOS=darwin go vet ./...
 	GOOS=windows go build ./...
+
+windows: ## build for Windows; with wine (10 or later) on PATH, run the tests of what differs there
+	GOOS=windows go build ./...
+	@if command -v wine > /dev/null; then umask 077; GOOS=windows go test -exec wine ./internal/hostfile ./internal/proc; \
+	  else echo "Nothing has run: wine is not on PATH"; fi
 
 # The page is formatted by prettier, which is one of the peers.
 fmt: peers ## format the Go code, and the page
