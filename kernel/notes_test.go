@@ -10,6 +10,7 @@ import (
 
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/plugin"
+	"github.com/yaya-ai/yaya/kernel/loop"
 	"github.com/yaya-ai/yaya/kernel/session"
 )
 
@@ -93,9 +94,16 @@ func TestNotes(t *testing.T) {
 // the model with the next message. A turn that is tried again begins its answer from the start.
 func TestInterruptedTextStays(t *testing.T) {
 	inBubble(t, setup{script: `{"scenarios":[{"match":"go","steps":[{"text":"a b c d e f","delay_ms":1000},{"text":"g h i j k l","delay_ms":1000}]},{"match":"","steps":[{"text":"more"}]}]}`}, func(t *testing.T, w *world) {
-		go w.run("s1", "go")
+		begun := make(chan error, 1)
+		go func() {
+			_, err := w.Loop.Run(w.t.Context(), loop.Prompt{SessionID: "s1", Text: "go"})
+			begun <- err
+		}()
 		time.Sleep(3500 * time.Millisecond)
 		w.Loop.Cancel("s1")
+		if err := <-begun; err != nil {
+			t.Fatal(err)
+		}
 		time.Sleep(time.Minute)
 		equal(t, w.ends("s1"), "cancelled interrupted")
 		equal(t, w.history("s1"), "user: go") // nothing has followed it yet

@@ -33,8 +33,11 @@ func (b *box) saysNow(session string) (all []string, err error) {
 			Parts []struct{ Text string }
 		}
 	}
-	if err := json.Unmarshal(raw, &out); status != http.StatusOK || err != nil {
-		return nil, fmt.Errorf("the messages of %s: %d %s, %v", session, status, raw, err)
+	if status != http.StatusOK {
+		return nil, fmt.Errorf("the messages of %s: %d %s", session, status, raw)
+	}
+	if err := json.Unmarshal(raw, &out); err != nil {
+		return nil, err
 	}
 	for _, m := range out.Messages {
 		for _, p := range m.Parts {

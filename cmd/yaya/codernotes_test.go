@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -79,5 +80,17 @@ func TestPromptsKeepTheirBeginning(t *testing.T) {
 	// It came with the first call that touched its folder, and after that call.
 	if call, rules := strings.Index(all1, `pkg3/a.go`), strings.Index(all1, "Rules of pkg3."); strings.Index(all1, "turn 3") > rules || strings.Index(all1, "turn 4") < rules {
 		t.Errorf("the rules of pkg3 stand at %d, its first call at %d", rules, call)
+	}
+}
+
+// repository makes the workspace a Git repository.
+func (b *box) repository(ws string) {
+	b.t.Helper()
+	for _, args := range [][]string{{"init", "-q", "-b", "main", "."}, {"config", "user.name", "x"}, {"config", "user.email", "x@example.com"}} {
+		cmd := exec.CommandContext(b.t.Context(), "git", args...)
+		cmd.Dir = ws
+		if out, err := cmd.CombinedOutput(); err != nil {
+			b.t.Fatalf("git %v: %v %s", args, err, out)
+		}
 	}
 }

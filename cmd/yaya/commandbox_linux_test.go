@@ -52,18 +52,6 @@ func (b *box) scenarios(all ...map[string]any) {
 	b.script(string(raw))
 }
 
-// repository makes the workspace a Git repository.
-func (b *box) repository(ws string) {
-	b.t.Helper()
-	for _, args := range [][]string{{"init", "-q", "-b", "main", "."}, {"config", "user.name", "x"}, {"config", "user.email", "x@example.com"}} {
-		cmd := exec.CommandContext(b.t.Context(), "git", args...)
-		cmd.Dir = ws
-		if out, err := cmd.CombinedOutput(); err != nil {
-			b.t.Fatalf("git %v: %v %s", args, err, out)
-		}
-	}
-}
-
 // An agent edits, commits, checks and pushes: all but the push in sandboxes that its
 // user sees in the asks, and the push outside the sandbox, which is asked about
 // although a rule lets every command run.

@@ -113,7 +113,7 @@ var allowed = map[string][]string{
 	"internal/agentpackage":         {"internal/agentskill", "internal/hookconf", "internal/lazyregexp"},
 	"internal/hookconf":             {"internal/cut", "internal/members", "internal/worded"},
 	"internal/workspace":            {"internal/hostfile", "internal/lazyregexp"},
-	"internal/undo":                 {"internal/atomicfile", "internal/workspace"},
+	"internal/undo":                 {"internal/atomicfile", "internal/hostfile", "internal/workspace"},
 	"internal/release":              {"internal/echoserver", "internal/service"},
 	"internal/soak":                 {"internal/echoserver", "internal/sse"},
 	"internal/clusterbench":         {"internal/echoserver"},

@@ -8,10 +8,10 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"syscall"
 	"time"
 
 	"github.com/yaya-ai/yaya/internal/atomicfile"
+	"github.com/yaya-ai/yaya/internal/hostfile"
 	"github.com/yaya-ai/yaya/internal/workspace"
 )
 
@@ -110,11 +110,7 @@ func (k *kept) look(ctx context.Context, w *workspace.Workspace) (picture, error
 }
 
 func identify(info fs.FileInfo) seen {
-	out := seen{Size: info.Size(), Time: info.ModTime().UnixNano(), Mode: info.Mode().Perm()}
-	if st, ok := info.Sys().(*syscall.Stat_t); ok {
-		out.Inode, out.CTime = st.Ino, changed(st)
-	}
-	return out
+	return seen{Size: info.Size(), Time: info.ModTime().UnixNano(), Mode: info.Mode().Perm(), Inode: hostfile.Inode(info), CTime: changed(info)}
 }
 
 // keep notes the state of a file and keeps its content.

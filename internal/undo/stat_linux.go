@@ -1,6 +1,14 @@
 package undo
 
-import "syscall"
+import (
+	"io/fs"
+	"syscall"
+)
 
-// changed is when a file's content or attributes changed last.
-func changed(st *syscall.Stat_t) int64 { return st.Ctim.Nano() }
+// changed returns when a file's content or attributes changed last, 0 for not known.
+func changed(info fs.FileInfo) int64 {
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		return st.Ctim.Nano()
+	}
+	return 0
+}

@@ -2,7 +2,7 @@
 
 package undo
 
-import "syscall"
+import "io/fs"
 
-// changed is 0 where systems name the time differently: the other facts have to do.
-func changed(*syscall.Stat_t) int64 { return 0 }
+// changed is 0 where systems name the time differently, or have none: the other facts have to do.
+func changed(fs.FileInfo) int64 { return 0 }

@@ -314,7 +314,7 @@ func nothing(stop event.StopReason) error {
 		return &Error{Kind: event.LLMOther, Err: errors.New("the model has used all of its output limit without an answer, to reason for instance: raise the limit or lower the effort")}
 	case event.StopRefusal:
 		return &Error{Kind: event.LLMOther, Err: errors.New("the model or its service has refused to answer")}
-	case event.StopEnd, event.StopToolCalls:
+	case event.StopEnd, event.StopToolCalls, event.StopInterrupted:
 	}
 	return &Error{Kind: event.LLMEmpty, Err: errors.New("the model answered nothing")}
 }
