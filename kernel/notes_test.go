@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/yaya-ai/yaya/kernel/event"
-	"github.com/yaya-ai/yaya/kernel/plugin"
 	"github.com/yaya-ai/yaya/kernel/loop"
+	"github.com/yaya-ai/yaya/kernel/plugin"
 	"github.com/yaya-ai/yaya/kernel/session"
 )
 

@@ -1710,6 +1710,8 @@ export interface operations {
             query?: {
                 /** @description the same, for clients that cannot set headers */
                 after?: string;
+                /** @description false: the stream ends where new events would begin */
+                follow?: boolean;
             };
             header?: {
                 /** @description <epoch>:<seq> of the last event seen */
