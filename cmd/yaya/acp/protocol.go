@@ -83,6 +83,15 @@ type (
 		Message string `json:"messageId,omitempty"`
 		Content block  `json:"content"`
 	}
+	plan struct {
+		Kind    string  `json:"sessionUpdate"` // plan
+		Entries []entry `json:"entries"`
+	}
+	entry struct {
+		Content  string `json:"content"`
+		Priority string `json:"priority"`
+		Status   string `json:"status"`
+	}
 	info struct {
 		Kind  string `json:"sessionUpdate"` // session_info_update
 		Title string `json:"title"`

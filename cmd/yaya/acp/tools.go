@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"cmp"
 	"encoding/json"
 	"path/filepath"
 	"strings"
@@ -11,8 +12,8 @@ import (
 
 // kinds are those of the coder's tools; the others are "other".
 var kinds = map[string]string{
-	"read_file": "read", "repo_tree": "read", "repo_map": "read", "git_status": "read", "read_artifact": "read",
-	"search": "search", "apply_patch": "edit", "shell": "execute", "verify": "execute",
+	"read_file": "read", "multi_read": "read", "repo_tree": "read", "repo_map": "read", "git_status": "read", "read_artifact": "read",
+	"search": "search", "apply_patch": "edit", "edit": "edit", "todo": "think", "shell": "execute", "verify": "execute",
 }
 
 // described is a call as an editor shows it.
@@ -23,6 +24,11 @@ func described(folder string, c call) toolCall {
 		Pattern string `json:"pattern"`
 		Query   string `json:"query"`
 		Patch   string `json:"patch"`
+		Old     string `json:"old_text"`
+		New     string `json:"new_text"`
+		Files   []struct {
+			Path string `json:"path"`
+		} `json:"files"`
 	}
 	_ = json.Unmarshal(c.Input, &in) // what is not there is not shown
 	out := toolCall{ID: c.ID, Title: c.Name, Kind: kinds[c.Name]}
@@ -42,12 +48,20 @@ func described(folder string, c call) toolCall {
 	if in.Path != "" {
 		out.Locations = []location{{absolute(folder, in.Path)}}
 	}
-	if c.Name == "apply_patch" {
-		out.Title = "apply_patch"
-		out.Content, out.Locations = diffs(folder, in.Patch)
-		if len(out.Locations) > 0 {
-			out.Title = "apply_patch: " + line(strings.Join(paths(folder, out.Locations), ", "))
+	switch c.Name {
+	case "edit":
+		if in.Path != "" {
+			out.Content = []content{{Type: "diff", Path: absolute(folder, in.Path), Old: &in.Old, New: &in.New}}
 		}
+	case "multi_read":
+		for _, f := range in.Files {
+			out.Locations = append(out.Locations, location{absolute(folder, f.Path)})
+		}
+	case "apply_patch":
+		out.Content, out.Locations = diffs(folder, in.Patch)
+	}
+	if out.Title == c.Name && len(out.Locations) > 0 {
+		out.Title += ": " + line(strings.Join(paths(folder, out.Locations), ", "))
 	}
 	return out
 }
@@ -104,6 +118,25 @@ func (s *session) asked(q chat.Ask) question {
 		{"approve_for_session", always, "allow_always"},
 		{"deny", no, "reject_once"},
 	}}
+}
+
+// planned is the plan that a call of todo makes.
+func planned(input json.RawMessage) (plan, bool) {
+	var in struct {
+		Steps []struct {
+			Text  string `json:"text"`
+			State string `json:"state"`
+		} `json:"steps"`
+	}
+	if json.Unmarshal(input, &in) != nil {
+		return plan{}, false
+	}
+	out := plan{Kind: "plan", Entries: []entry{}}
+	for _, s := range in.Steps {
+		status := map[string]string{"doing": "in_progress", "done": "completed"}[s.State]
+		out.Entries = append(out.Entries, entry{s.Text, "medium", cmp.Or(status, "pending")})
+	}
+	return out, true
 }
 
 func absolute(folder, path string) string {

@@ -107,10 +107,18 @@ await app.connectWith(ndJsonStream(Writable.toWeb(yaya.stdin), Readable.toWeb(ya
   assert.match(c.result[0].content.text, /one/);
   assert.equal(asked.length, before);
 
+  // An edit is asked about as a diff, and the plan of the agent is the editor's plan.
+  answers = ['allow_once'];
+  assert.equal((await prompt('edit')).stopReason, 'end_turn');
+  assert.deepEqual(asked.at(-1).toolCall.content, [{ type: 'diff', path: env.workspace + '/a.txt', oldText: 'one', newText: 'eins' }]);
+  assert.equal(readFileSync(env.workspace + '/a.txt', 'utf8'), 'eins\n2\n');
+  assert.deepEqual(seen.filter((u) => u.sessionUpdate === 'plan').map((u) => u.entries.map((e) => [e.content, e.status])), [[['look', 'completed'], ['edit', 'in_progress']]]);
+
   // Cancelled while it asks: the question is withdrawn, and the prompt is answered as cancelled.
   answers = ['wait'];
+  const until = asked.length;
   const running = prompt('run');
-  while (asked.length === before) await new Promise((done) => setTimeout(done, 20));
+  while (asked.length === until) await new Promise((done) => setTimeout(done, 20));
   await refused(ctx.request('session/prompt', { sessionId, prompt: [{ type: 'text', text: 'hello' }] }), /being worked on/);
   await ctx.notify('session/cancel', { sessionId });
   assert.equal((await running).stopReason, 'cancelled');
@@ -155,9 +163,9 @@ await app.connectWith(ndJsonStream(Writable.toWeb(yaya.stdin), Readable.toWeb(ya
   assert.deepEqual((await ctx.request('session/list', { cwd: '/nowhere' })).sessions, []);
   seen = [];
   await ctx.request('session/load', { sessionId, cwd: env.workspace, mcpServers: [] });
-  assert.match(says('user_message_chunk'), /^hellohellowhat is\na\.txt\n\/etc\/elsewhere\.txt:\n```\na `text`\n```\[picture\]patchrunreadrun(runhellorun)?break$/);
+  assert.match(says('user_message_chunk'), /^hellohellowhat is\na\.txt\n\/etc\/elsewhere\.txt:\n```\na `text`\n```\[picture\]patchrunreadeditrun(runhellorun)?break$/);
   assert.match(says(), /^hello from yaya, to a client of the protocolhello from yaya/);
-  assert.deepEqual(calls().map((c) => [c.kind, c.statuses.at(-1)]), [['edit', 'completed'], ['execute', 'failed'], ['read', 'completed'], ['execute', 'failed'], ...(env.base ? [['execute', 'failed'], ['execute', 'failed']] : [])]);
+  assert.deepEqual(calls().map((c) => [c.kind, c.statuses.at(-1)]), [['edit', 'completed'], ['execute', 'failed'], ['read', 'completed'], ['think', 'completed'], ['edit', 'completed'], ['execute', 'failed'], ...(env.base ? [['execute', 'failed'], ['execute', 'failed']] : [])]);
   await refused(ctx.request('session/load', { sessionId, cwd: '/', mcpServers: [] }), /works in/);
   assert.equal((await prompt('hello')).stopReason, 'end_turn');
   assert.equal(says(), 'hello from yaya, to a client of the protocol');
