@@ -137,11 +137,13 @@ func TestChatOnTheTerminal(t *testing.T) {
 	b.must("config", "set", "plugin.strategy_coder.auto_verify", "false")
 	b.script(fmt.Sprintf(`[
 		{"match":"^ask","steps":[{"tool_calls":[{"name":"shell","args":{"command":"echo from-the-shell \u202e"}}]},{"text":"asked"}]},
+		{"match":"^edit","steps":[{"tool_calls":[{"name":"edit","args":{"path":"a.txt","old_text":"two","new_text":"2"}}]},{"text":"edited"}]},
 		{"match":"^no","steps":[{"tool_calls":[{"name":"shell","args":{"command":"echo no"}}]}]},
 		{"match":"^evil","steps":[{"text":"\u001b]0;owned\u0007\u001b[2J\u001b[31mred \u202ertl \u009bc1 end-of-evil"}]},
 		{"match":"^slow","steps":[{"text":"%s","delay_ms":80}]}]`, strings.Repeat("word ", 200)))
 	b.serve()
-	p := b.pty("chat", "--workspace", b.workspace())
+	ws := b.workspace()
+	p := b.pty("chat", "--workspace", ws)
 	p.wait("idle")
 	p.say("hello there")
 	p.wait("hello there")
@@ -166,6 +168,20 @@ func TestChatOnTheTerminal(t *testing.T) {
 	p.keys("not today")
 	p.keys("\x1bn")
 	p.wait("rejected shell: not today")
+
+	// What a call has changed is undone.
+	p.say("edit it")
+	p.wait("may edit run?")
+	time.Sleep(600 * time.Millisecond)
+	p.keys("\x1by")
+	p.wait("edited")
+	p.say("/undo")
+	p.wait("undone: a.txt (0 more can be undone)")
+	if raw, err := os.ReadFile(filepath.Join(ws, "a.txt")); err != nil || string(raw) != "one\ntwo\n" {
+		t.Errorf("the file is %q, %v; want it as it was", raw, err)
+	}
+	p.say("/undo")
+	p.wait("nothing to undo")
 
 	// Text of somebody else's does nothing to the terminal.
 	p.say("evil")

@@ -68,6 +68,23 @@ func (m *model) retry() action {
 	return func() error { return m.api.Retry(m.ctx, id, turn) }
 }
 
+// undo undoes the last change of files, and says which they are.
+func (m *model) undo() action {
+	id := m.id
+	return func() error {
+		done, err := m.api.Undo(m.ctx, id)
+		if err != nil {
+			return err
+		}
+		text := "undone: " + strings.Join(done.Files, ", ")
+		if len(done.Without) > 0 {
+			text += "; changed, too, and not covered: " + strings.Join(done.Without, ", ")
+		}
+		m.send(told{fmt.Sprintf("%s (%d more can be undone)", text, done.Left)})
+		return nil
+	}
+}
+
 func (m *model) cancel() action {
 	id := m.id
 	return func() error { return m.api.Cancel(m.ctx, id) }

@@ -25,6 +25,7 @@ func commands() []command {
 		{"fork", "", "fork the session and continue in the fork", func(m *model, _ string) action { return m.fork() }},
 		{"title", "TEXT", "set the title of the session", func(m *model, arg string) action { return m.rename(arg) }},
 		{"retry", "", "run the last turn again", func(m *model, _ string) action { return m.retry() }},
+		{"undo", "", "undo the last change of files", func(m *model, _ string) action { return m.undo() }},
 		{"stop", "", "stop the turn (Esc)", func(m *model, _ string) action { return m.cancel() }},
 		{"queue", "TEXT", "queue a message for after the turn (Enter)", func(m *model, arg string) action { return m.say(arg, "queue") }},
 		{"steer", "TEXT", "send a message to the running turn (Ctrl+S)", func(m *model, arg string) action { return m.say(arg, "steer") }},
