@@ -85,14 +85,34 @@ type Undone struct {
 type Store struct {
 	root   *os.Root
 	secret func(data []byte) bool
-	mu     sync.Mutex
-	open   map[string]*group // by session
+
+	mu       sync.Mutex
+	sessions map[string]*calls
+}
+
+// calls are those of a session; they do not wait for other sessions, whose workspaces may be large.
+type calls struct {
+	mu   sync.Mutex
+	open *group // nil while none runs
+}
+
+// of returns the calls of a session, locked.
+func (s *Store) of(session string) *calls {
+	s.mu.Lock()
+	c := s.sessions[session]
+	if c == nil {
+		c = &calls{}
+		s.sessions[session] = c
+	}
+	s.mu.Unlock()
+	c.mu.Lock()
+	return c
 }
 
 // New returns a store that keeps its files in root, which stays the caller's. It keeps no content
 // that secret says has a secret.
 func New(root *os.Root, secret func(data []byte) bool) *Store {
-	return &Store{root: root, secret: secret, open: map[string]*group{}}
+	return &Store{root: root, secret: secret, sessions: map[string]*calls{}}
 }
 
 // group is a step whose calls still run.
@@ -116,14 +136,14 @@ type Change struct {
 // Begin notes the state of files before a call of a tool: of the named ones, or with none named of
 // the whole workspace. Done has to be called whenever Begin succeeds.
 func (s *Store) Begin(ctx context.Context, session, tool string, w *workspace.Workspace, paths ...string) (*Change, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	of := s.of(session)
+	defer of.mu.Unlock()
 	at, err := s.folder(session)
 	if err != nil {
 		return nil, err
 	}
 	defer at.close()
-	g := s.open[session]
+	g := of.open
 	if g != nil && g.dir != w.Dir() {
 		return nil, errors.New("a call in another folder is running")
 	}
@@ -159,7 +179,7 @@ func (s *Store) Begin(ctx context.Context, session, tool string, w *workspace.Wo
 	if !slices.Contains(g.tools, tool) {
 		g.tools = append(g.tools, tool)
 	}
-	s.open[session] = g
+	of.open = g
 	return &Change{s, session, w}, nil
 }
 
@@ -167,13 +187,13 @@ func (s *Store) Begin(ctx context.Context, session, tool string, w *workspace.Wo
 // overlap, the last one does it.
 func (c *Change) Done(ctx context.Context) error {
 	s := c.s
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	g := s.open[c.session]
+	of := s.of(c.session)
+	defer of.mu.Unlock()
+	g := of.open
 	if g.calls--; g.calls > 0 {
 		return nil
 	}
-	delete(s.open, c.session)
+	of.open = nil
 	at, err := s.folder(c.session)
 	if err != nil {
 		return err
@@ -240,9 +260,9 @@ const slack = 20 * time.Millisecond
 // Undo undoes the last step of a session: its files are as before it, all of them or none. It
 // refuses a step of whose files one is neither as the step left it nor as it was before.
 func (s *Store) Undo(ctx context.Context, session string, open func(dir string) (*workspace.Workspace, error)) (Undone, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.open[session] != nil {
+	of := s.of(session)
+	defer of.mu.Unlock()
+	if of.open != nil {
 		return Undone{}, errors.New("a call that may change files is running")
 	}
 	at, err := s.folder(session)
@@ -310,8 +330,11 @@ func (s *Store) Undo(ctx context.Context, session string, open func(dir string) 
 
 // Forget removes everything of a session.
 func (s *Store) Forget(session string) error {
+	of := s.of(session)
+	defer of.mu.Unlock()
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	delete(s.sessions, session)
+	s.mu.Unlock()
 	return s.root.RemoveAll(key(session))
 }
 
