@@ -58,7 +58,7 @@ func (s *Service) undo(ctx context.Context, id string) (undo.Undone, error) {
 	if n := len(names) - maxUndoNamed; n > 0 {
 		names, more = names[:maxUndoNamed], fmt.Sprintf("\n… and %d more", n)
 	}
-	_, err = k.Note(event.Event{Kind: event.TurnNoted.Name(), SessionID: id, ID: uuid.NewString(), Time: time.Now(), Source: event.KernelSource},
-		event.TurnNote{Name: noteUndo, Text: "The user has undone your last changes. These files are as they were before:\n" + strings.Join(names, "\n") + more})
+	note := event.TurnNote{Name: noteUndo, Text: "The user has undone your last changes. These files are as they were before:\n" + strings.Join(names, "\n") + more}
+	_, err = k.Note(event.Event{Kind: event.TurnNoted.Name(), SessionID: id, ID: uuid.NewString(), Time: time.Now(), Source: event.KernelSource, Payload: note}, note)
 	return done, err
 }

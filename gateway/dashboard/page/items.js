@@ -10,6 +10,7 @@ import { t } from './words.js';
  * @property {string} [ts]
  * @property {Attachment[]} [attachments]
  * @property {string} [tone] of a note
+ * @property {string[]} [undone] files that are as before an earlier call
  * @property {boolean} [stopped] a text that was being written when its turn ended
  * @property {{id: string, name?: string, args: unknown}} [call] of a tool
  * @property {{ok?: boolean, error?: string, envelope?: Envelope, kind?: string,
@@ -40,6 +41,7 @@ export const SHOWN = new Set([
   'approval.cancelled',
   'verify.completed',
   'session.compaction.completed',
+  'turn.note',
 ]);
 
 /** A text that was being written when its turn ended: the page keeps it as an event. */
@@ -233,6 +235,17 @@ export class Items {
                 }),
           ts,
         });
+        break;
+      case 'turn.note': // the others are for the model alone
+        if (d.name === 'undo')
+          this.add({
+            key,
+            kind: 'note',
+            tone: '',
+            text: t('The last change of files was undone.'),
+            undone: (d.text ?? '').split('\n').slice(1),
+            ts,
+          });
         break;
       case 'session.compaction.completed':
         this.add({

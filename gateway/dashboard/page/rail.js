@@ -3,10 +3,9 @@
 // @ts-check
 import { api, seg } from './api.js';
 import { Confirm } from './dialog.js';
-import { Change, files } from './diff.js';
+import { Changed, Plan } from './railchanges.js';
 import { download } from './result.js';
 import { go, href, may, useLoaded } from './state.js';
-import { plain } from './text.js';
 import { Do, html, Icon, Name, Time } from './ui.js';
 import { locale, rich, t } from './words.js';
 
@@ -28,22 +27,6 @@ export const dollars = (usd) =>
       }).format(usd)
     : '';
 
-/** The files that patches of this conversation have changed, by name.
- * @param {import('./items.js').Item[]} items */
-function changedFiles(items) {
-  /** @type {Map<string, {added: number, removed: number}>} */
-  const all = new Map();
-  for (const i of items) {
-    const patch = /** @type {{patch?: unknown}} */ (i.call?.args ?? {}).patch;
-    if (i.call?.name !== 'apply_patch' || !i.result?.ok || typeof patch !== 'string') continue;
-    for (const f of files(plain(patch, true))) {
-      const was = all.get(f.name) ?? { added: 0, removed: 0 };
-      all.set(f.name, { added: was.added + f.added, removed: was.removed + f.removed });
-    }
-  }
-  return [...all];
-}
-
 /** Goes on with a copy of a session. @param {string} id */
 export async function fork(id) {
   const f = await api('POST', `/v1/sessions/${seg(id)}/fork`);
@@ -61,7 +44,6 @@ export function Rail({ id, info, open, session }) {
   const turn = turns?.at(-1);
   const u = d?.usage;
   const last = session?.items.usage;
-  const changed = changedFiles(session?.items.list ?? []);
   const cached = u && u.input > 0 ? Math.round((100 * u.input_cache_read) / u.input) : 0;
   return html`<aside class=${open ? 'rail open' : 'rail'} aria-label=${t('About this session')}>
     ${d?.restricted &&
@@ -79,32 +61,22 @@ export function Rail({ id, info, open, session }) {
       <dl class="kv">
         ${u.cost_usd > 0 && row(t('This session'), dollars(u.cost_usd))}
         ${row(t('Read'), tokens(u.input))} ${row(t('Written'), tokens(u.output))}
-        ${turn?.usage && row(t('Last turn'), tokens(turn.usage.total))}
+        ${turn?.usage &&
+        row(
+          t('Last turn'),
+          [tokens(turn.usage.total), dollars(turn.cost_usd ?? 0)].filter(Boolean).join(' · '),
+        )}
         ${cached > 0 && row(t('Read from the cache'), `${cached} %`)}
         ${row(t('Calls of the model'), u.steps)}
       </dl>
     </section>`}
-    ${changed.length > 0 &&
-    html`<section>
-      <h2>${t('Changed files')}</h2>
-      <ul class="mini">
-        ${changed
-          .slice(0, 30)
-          .map(
-            ([name, n]) =>
-              html`<li key=${name}>
-                <${Icon} of="file" />
-                <span class="mono small cut grow"><bdi>${name}</bdi></span>
-                <small class="nw"><${Change} ...${n} /></small>
-              </li>`,
-          )}
-      </ul>
-      ${session &&
-      session.first > 1 &&
-      html`<p class="faint small">
-        ${t('By the patches in the part of the conversation that is loaded.')}
-      </p>`}
-    </section>`}
+    ${session && html`<${Plan} items=${session.items.list} />`}
+    ${session &&
+    html`<${Changed}
+      id=${id}
+      items=${session.items.list}
+      whole=${session.first <= 1}
+      running=${session.running} />`}
     <section>
       <h2>${t('Runs in')}</h2>
       <dl class="kv">

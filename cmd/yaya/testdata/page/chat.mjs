@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { assert, env, firstSeen, go, heading, idle, newSession, open, reject, run, say } from './lib.mjs';
+import { assert, checked, env, firstSeen, go, heading, idle, newSession, open, reject, run, say, shot } from './lib.mjs';
 
 await run(async () => {
   const page = await open();
@@ -40,8 +40,24 @@ await run(async () => {
   await tool.locator('summary').click();
   await tool.getByRole('button', { name: 'Show' }).first().click();
   await tool.locator('.diff .a', { hasText: 'ONE' }).nth(1).waitFor(); // the call's, and the artifact's
-  await page.getByRole('complementary', { name: 'About this session' }).getByText('a.txt').waitFor();
+  const rail = page.getByRole('complementary', { name: 'About this session' });
+  await rail.getByText('a.txt').waitFor();
   await idle(page);
+
+  // The plan of the agent, and its last change undone.
+  await say(page, 'plan');
+  await rail.getByRole('heading', { name: 'Plan' }).waitFor();
+  assert.deepEqual(await rail.locator('.plan li').allInnerTexts(), ['look at it', 'change <b>it</b>', 'check']);
+  assert.equal(await rail.locator('.plan li', { hasText: 'change' }).getByRole('img', { name: 'in progress' }).count(), 1);
+  await idle(page);
+  await checked(page, 'a session with a plan');
+  await shot(page, 'session-plan-desktop-light');
+  await rail.getByRole('button', { name: 'Undo the last change' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Undo the last change' }).click();
+  await page.getByText('1 file is as before').waitFor();
+  assert.equal(readFileSync(env.workspace + '/a.txt', 'utf8'), 'one\ntwo\n');
+  await page.getByText('The last change of files was undone.').waitFor();
+  await rail.getByText('a.txt').waitFor({ state: 'detached' });
 
   // Who has scrolled up and says something is at the end again.
   const list = page.getByRole('log', { name: 'Conversation' });
