@@ -169,7 +169,7 @@ func TestChatOnTheTerminal(t *testing.T) {
 	p.keys("\x1bn")
 	p.wait("rejected shell: not today")
 
-	// What a call has changed is undone.
+	// /undo takes back the change of a call.
 	p.say("edit it")
 	p.wait("may edit run?")
 	time.Sleep(600 * time.Millisecond)

@@ -1,5 +1,5 @@
-// What an agent plans, and what it has changed: the plan of its last call of todo, the files of its
-// patches and edits, and the way back.
+// The plan of an agent (its last call of todo), the files that its patches and edits have changed, and
+// the way back.
 // @ts-check
 import { api, seg } from './api.js';
 import { Confirm } from './dialog.js';
@@ -100,24 +100,22 @@ export function Plan({ items }) {
   const last = items.findLast((i) => i.call?.name === 'todo' && i.result?.ok)?.call?.args;
   const steps = /** @type {{steps?: unknown}} */ (last ?? {}).steps;
   if (!Array.isArray(steps) || steps.length === 0) return null;
-  const state = (/** @type {unknown} */ s) =>
+  const mark = (/** @type {unknown} */ s) =>
     s === 'done'
-      ? html`<span role="img" aria-label=${t('done')}><${Icon} of="check" /></span>`
+      ? [t('done'), html`<${Icon} of="check" />`]
       : s === 'doing'
-        ? html`<span class="dot busy" role="img" aria-label=${t('in progress')}></span>`
-        : html`<span class="dot off" role="img" aria-label=${t('to do')}></span>`;
+        ? [t('in progress'), html`<span class="dot busy"></span>`]
+        : [t('to do'), html`<span class="dot off"></span>`];
   return html`<section>
     <h2>${t('Plan')}</h2>
     <ol class="mini plan">
-      ${steps
-        .slice(0, 50)
-        .map(
-          (s, n) =>
-            html`<li key=${n} class=${s?.state === 'done' ? 'faint' : ''}>
-              ${state(s?.state)}
-              <span class="small grow">${plain(String(s?.text ?? ''))}</span>
-            </li>`,
-        )}
+      ${steps.slice(0, 50).map((s, n) => {
+        const [label, sign] = mark(s?.state);
+        return html`<li key=${n} class=${s?.state === 'done' ? 'faint' : ''}>
+          <span class="mark" role="img" aria-label=${label}>${sign}</span>
+          <span class="small grow">${plain(String(s?.text ?? ''))}</span>
+        </li>`;
+      })}
     </ol>
   </section>`;
 }
