@@ -4,6 +4,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/yaya-ai/yaya/internal/eventually"
 )
 
 // USE-10, FID-9: on a terminal serve says where it is before its servers have settled,
@@ -17,7 +19,12 @@ func TestServeOnTheTerminal(t *testing.T) {
 	p.wait("MCP endpoint  " + b.url())
 	b.write("go")
 	b.server("slow", "ready")
-	p.wait("bad is failed")
+	eventually.True(t, "it says how bad is, and why", func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		now := p.screen.String() // on a busy machine, the next try has begun
+		return (strings.Contains(now, "bad is failed") || strings.Contains(now, "bad is starting")) && strings.Contains(now, "uvx nope")
+	})
 	p.mu.Lock()
 	now := p.screen.String()
 	p.mu.Unlock()

@@ -34,7 +34,7 @@ func (s *session) prompt(ctx context.Context, content []block) (any, error) {
 	s.servers = nil
 	s.mu.Unlock()
 	if len(told) > 0 {
-		s.update(chunk{Kind: "agent_message_chunk", Message: "yaya", Content: text(fmt.Sprintf("yaya starts no MCP servers that an editor names (%s). Its own are in use; `yaya mcp add` or `yaya import` adds these.\n\n", strings.Join(told, ", ")))})
+		s.update(chunk{Kind: "agent_message_chunk", Message: "yaya", Content: text(fmt.Sprintf("yaya starts no MCP servers that an editor names (%s). Its own are in use; `yaya mcp add` or `yaya mcp import` adds these.\n\n", strings.Join(told, ", ")))})
 	}
 	// A turn that somebody else has started ends first.
 	if err := s.a.api.Say(ctx, s.id, t.message, parts, "queue"); err != nil {
