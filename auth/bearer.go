@@ -14,13 +14,14 @@ import (
 	"io"
 	"math/big"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
+
+	"github.com/yaya-ai/yaya/internal/netaddr"
 )
 
 // Limits of tokens and keys (RFC 9068).
@@ -97,15 +98,10 @@ func NewVerifier(cfg Config) (*Verifier, error) {
 // CheckURL returns an error if u cannot be the issuer or the audience of a [Config].
 func CheckURL(u string) error {
 	p, err := url.Parse(u)
-	if err != nil || p.Host == "" || (p.Scheme != "https" && (p.Scheme != "http" || !loopback(p.Hostname()))) || p.Fragment != "" {
+	if err != nil || p.Host == "" || (p.Scheme != "https" && (p.Scheme != "http" || !netaddr.Loopback(p.Hostname()))) || p.Fragment != "" {
 		return fmt.Errorf("%q must be an https URL (or http on this machine)", u)
 	}
 	return nil
-}
-
-func loopback(host string) bool {
-	addr, err := netip.ParseAddr(host) // a name may begin like an address
-	return host == "localhost" || err == nil && addr.IsLoopback()
 }
 
 type claims struct {
@@ -212,7 +208,7 @@ func (v *Verifier) fetch(ctx context.Context) (map[string]any, error) {
 		return nil, fmt.Errorf("the issuer's metadata is that of %q", meta.Issuer)
 	}
 	jwks, err := url.Parse(meta.JWKS)
-	if err != nil || (jwks.Scheme != "https" && (u.Scheme != "http" || jwks.Scheme != "http" || !loopback(jwks.Hostname()))) {
+	if err != nil || (jwks.Scheme != "https" && (u.Scheme != "http" || jwks.Scheme != "http" || !netaddr.Loopback(jwks.Hostname()))) {
 		return nil, errors.New("the issuer's jwks_uri is not an https URL")
 	}
 	var set struct {

@@ -76,7 +76,7 @@ func (d *doctor) examine(ctx context.Context, timeout time.Duration) []plugin.Di
 }
 
 // onWindows says what yaya has not on Windows.
-const onWindows = "on Windows, servers run with all rights of your user, for there is no sandbox; the tools shell and verify, yaya restart and yaya service are not there: run yaya in WSL 2 for them"
+const onWindows = "there is no sandbox on Windows, so servers run with all rights of your user; the tools shell and verify, yaya restart and yaya service do not work there either: for these, run yaya in WSL 2"
 
 // inspection is a check of doctor that looks at files, and so may hang with their disk.
 type inspection struct {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"os"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"github.com/yaya-ai/yaya/gateway/api"
 	"github.com/yaya-ai/yaya/internal/atomicfile"
 	"github.com/yaya-ai/yaya/internal/llmhttp"
+	"github.com/yaya-ai/yaya/internal/netaddr"
 	"github.com/yaya-ai/yaya/kernel/config"
 	"github.com/yaya-ai/yaya/kernel/models"
 )
@@ -36,15 +36,10 @@ func sourceSetting(key string, v json.RawMessage) error {
 		return fmt.Errorf("%s: %w", key, err)
 	}
 	u, err := url.Parse(source)
-	if err != nil || u.Host == "" || u.User != nil || (u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname()))) {
+	if err != nil || u.Host == "" || u.User != nil || (u.Scheme != "https" && (u.Scheme != "http" || !netaddr.Loopback(u.Hostname()))) {
 		return fmt.Errorf("%s must be an https URL without a password, such as %s", key, models.Source)
 	}
 	return nil
-}
-
-func loopback(host string) bool {
-	a, err := netip.ParseAddr(host)
-	return host == "localhost" || (err == nil && a.IsLoopback())
 }
 
 // modelList is the catalogue of models with the newer list that the data directory may have. It

@@ -92,7 +92,7 @@ func TestWholeResults(t *testing.T) {
 				return res
 			}
 			servers := []string{"stdio", "http", "json", "sse"}
-			if racing.Enabled && name != "http" { // what is behind yaya does not depend on the client; make scale looks at all
+			if racing.Enabled && name != "http" { // the servers do not depend on the client; make scale tests all pairs
 				servers = servers[:1]
 			}
 			for _, server := range servers {

@@ -13,13 +13,13 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"strings"
 	"time"
 
 	"github.com/yaya-ai/yaya/auth"
 	"github.com/yaya-ai/yaya/internal/keypin"
+	"github.com/yaya-ai/yaya/internal/netaddr"
 	"github.com/yaya-ai/yaya/internal/tlswords"
 )
 
@@ -60,7 +60,7 @@ func New(at, device, label string) (Credentials, error) {
 	if err != nil || u.Host == "" || u.User != nil || (u.Path != "" && u.Path != "/") || u.RawQuery != "" || u.Fragment != "" {
 		return Credentials{}, fmt.Errorf("%q is not the URL of a server, such as https://yaya.example", at)
 	}
-	if u.Scheme != "https" && (u.Scheme != "http" || !local(u.Hostname())) {
+	if u.Scheme != "https" && (u.Scheme != "http" || !netaddr.Loopback(u.Hostname())) {
 		return Credentials{}, fmt.Errorf("%s: https is needed, http will do for this machine alone", at)
 	}
 	_, key, err := ed25519.GenerateKey(rand.Reader)
@@ -68,11 +68,6 @@ func New(at, device, label string) (Credentials, error) {
 		return Credentials{}, err
 	}
 	return Credentials{URL: u.Scheme + "://" + u.Host, DeviceID: device, Label: label, Key: key}, nil
-}
-
-func local(host string) bool {
-	addr, err := netip.ParseAddr(host) // a name may begin like an address
-	return host == "localhost" || err == nil && addr.IsLoopback()
 }
 
 // socket returns the URL of the WebSocket, as it is dialled.

@@ -17,7 +17,7 @@ func sealDescriptors() error            { return nil } // no handle is inherited
 // Descends knows of nobody: Windows does not tell whose a connection is without a race.
 func Descends(int) bool { return false }
 
-// Boxed reports that this process is in no sandbox of yaya's: there are none here.
+// Boxed returns false: there is no sandbox on Windows.
 func Boxed() bool { return false }
 
 // InSandbox reports that nothing is in a sandbox.

@@ -100,8 +100,8 @@ func sysProcAttr() *syscall.SysProcAttr {
 // ask sends Ctrl-Break to the child's group. Without a console nobody gets it, and the child
 // is killed in the end.
 func (*tree) ask(pid int) {
-	_ = windows.GenerateConsoleCtrlEvent(windows.CTRL_BREAK_EVENT, uint32(pid))
-} //nolint:gosec // an id fits
+	_ = windows.GenerateConsoleCtrlEvent(windows.CTRL_BREAK_EVENT, uint32(pid)) //nolint:gosec // an id fits
+}
 
 // kill ends everything in the job.
 func (t *tree) kill(int) {

@@ -56,7 +56,7 @@ func (b *builder) forWindows() error {
 		file := b.name(target{"windows", cpu.arch}, "zip")
 		sum, err := digest(filepath.Join(b.out, file))
 		if os.IsNotExist(err) {
-			return nil // of some targets alone there are no manifests
+			return nil // the manifests need both programs
 		}
 		if err != nil {
 			return err

@@ -149,7 +149,7 @@ func TestRandomHistories(t *testing.T) {
 					}
 				})
 			}
-			if now := w.all(); differ(states[len(states)-1], now) != "" { // without a change there is no step
+			if now := w.all(); differ(states[len(states)-1], now) != "" { // only a change makes a step
 				states = append(states, now)
 			}
 		}

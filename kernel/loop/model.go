@@ -122,7 +122,7 @@ func (t *turn) request(d event.DecideResponse) (req event.LLMRequest, seen int, 
 	}
 	notes, err := t.notes(d)
 	if err == nil {
-		err = t.tellAll(d.Notes)
+		err = t.tell(d.Notes...)
 	}
 	if err == nil {
 		history, err = t.history() // with what was just told
@@ -175,7 +175,7 @@ func (t *turn) admit(history []event.Message) error {
 		return &stepError{event.Denied, err}
 	}
 	t.let = said
-	return t.tell(noteHooks, strings.TrimSpace(notes))
+	return t.tell(event.TurnNote{Name: noteHooks, Text: strings.TrimSpace(notes)})
 }
 
 // call sends a request and returns how it ended.

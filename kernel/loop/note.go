@@ -2,6 +2,7 @@ package loop
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/yaya-ai/yaya/kernel/bus"
@@ -20,14 +21,26 @@ const (
 // prompt stays as it is: services keep what they have computed of a request for the next one, as
 // far as both begin with the same bytes.
 
-// tell adds a note to the history, unless the last one of that name says the same.
-func (t *turn) tell(name, text string) error {
-	if text == "" {
-		return nil
-	}
+// tell adds notes to the history, each unless the last one of its name says the same.
+func (t *turn) tell(notes ...event.TurnNote) error {
 	history, err := t.history()
 	if err != nil {
 		return err
+	}
+	history = slices.Clip(history) // which others may have
+	for _, n := range notes {
+		if err := t.tellIn(history, n.Name, n.Text); err != nil {
+			return err
+		}
+		history = append(history, event.Message{Role: session.NoteRole, Note: n.Name, Content: n.Text})
+	}
+	return nil
+}
+
+// tellIn adds one note to the history, which it is given as it is.
+func (t *turn) tellIn(history []event.Message, name, text string) error {
+	if text == "" {
+		return nil
 	}
 	text = t.l.cfg.Secrets.ConcealString(text) // as it will be on the tape
 	if last, ok := lastNote(history, name); ok && (last == text || t.told[name] == text) {
@@ -53,16 +66,6 @@ func lastNote(history []event.Message, name string) (text string, ok bool) {
 		}
 	}
 	return "", false
-}
-
-// tellAll adds the notes of a strategy.
-func (t *turn) tellAll(notes []event.TurnNote) error {
-	for _, n := range notes {
-		if err := t.tell(n.Name, n.Text); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // spoken returns a history as providers take it: with notes as messages of the user that say
@@ -100,11 +103,11 @@ func (t *turn) notes(d event.DecideResponse) (string, error) {
 	told, again := lastNote(history, noteSkills)
 	switch now := "Instead of the skills that were listed at the beginning:\n" + t.note; {
 	case again && t.note == first && told != same:
-		return first, t.tell(noteSkills, same)
+		return first, t.tellIn(history, noteSkills, same)
 	case t.note != first && t.note == "":
-		return first, t.tell(noteSkills, none)
+		return first, t.tellIn(history, noteSkills, none)
 	case t.note != first:
-		return first, t.tell(noteSkills, now)
+		return first, t.tellIn(history, noteSkills, now)
 	}
 	return first, nil
 }

@@ -317,7 +317,7 @@ func (t *turn) recall(d event.DecideResponse) error {
 		return nil
 	}
 	if r, ok := ev.Payload.(event.MemoryResult); ok {
-		return t.tell(noteMemories, remembered(r.Hits))
+		return t.tell(event.TurnNote{Name: noteMemories, Text: remembered(r.Hits)})
 	}
 	return nil
 }

@@ -155,11 +155,8 @@ func CheckPage(raw string) error {
 	if err != nil || u.Host == "" || u.User != nil || (u.Scheme != "https" && u.Scheme != "http") {
 		return errors.New("the authorization page's URL is not an https URL")
 	}
-	if u.Scheme == "http" {
-		a, err := netip.ParseAddr(u.Hostname())
-		if u.Hostname() != "localhost" && (err != nil || !a.IsLoopback()) {
-			return errors.New("the authorization page's URL is http and not on this machine")
-		}
+	if u.Scheme == "http" && !netaddr.Loopback(u.Hostname()) {
+		return errors.New("the authorization page's URL is http and not on this machine")
 	}
 	return nil
 }

@@ -138,9 +138,5 @@ func (y Self) at(raw string) bool {
 // Loopback reports whether a URL refers to this machine.
 func Loopback(raw string) bool {
 	u, err := url.Parse(raw)
-	if err != nil {
-		return false
-	}
-	ip := net.ParseIP(u.Hostname())
-	return u.Hostname() == "localhost" || (ip != nil && ip.IsLoopback())
+	return err == nil && netaddr.Loopback(u.Hostname())
 }

@@ -103,7 +103,7 @@ func TestStream(t *testing.T) {
 		{Data: json.RawMessage(`{"redacted":"EmwKAhgBEgy3va3pzix"}`), By: "work/claude-a"},
 	}
 	if !reflect.DeepEqual(got.Reasoning, want) {
-		t.Errorf("got the reasoning %s, want %s", mustJSON(t, got.Reasoning), mustJSON(t, want))
+		t.Errorf("got the reasoning %s, want %s", providertest.JSON(t, got.Reasoning), providertest.JSON(t, want))
 	}
 	if u := got.Usage; u.InputOther != 25 || u.InputCacheRead != 1000 || u.InputCacheCreation != 12 || u.Output != 89 || u.Input != 1037 {
 		t.Errorf("got the usage %+v, want 25, 1000 and 12 in, 89 out", u)
@@ -112,15 +112,6 @@ func TestStream(t *testing.T) {
 	if shown.String() != "I should look.Let me see." {
 		t.Errorf("streamed %q, want the reasoning and the text", shown.String())
 	}
-}
-
-func mustJSON(t *testing.T, v any) string {
-	t.Helper()
-	raw, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(raw)
 }
 
 // MIS-3, MIS-4, MIS-5: a request has reasoning in its place and unchanged, pictures in results,
@@ -151,7 +142,7 @@ func TestRequest(t *testing.T) {
 			`{"content":[{"signature":"s1","thinking":"first","type":"thinking"},{"text":"so:","type":"text"},{"id":"c0","input":{"n":1},"name":"ls","type":"tool_use"},{"data":"r","type":"redacted_thinking"},{"id":"c1","input":{"arguments":"broken {"},"name":"ls","type":"tool_use"}],"role":"assistant"},` +
 			`{"content":[{"content":[{"text":"files","type":"text"},{"source":{"data":"SlBH","media_type":"image/jpeg","type":"base64"},"type":"image"}],"tool_use_id":"c0","type":"tool_result"},{"content":[{"text":"refused","type":"text"}],"tool_use_id":"c1","type":"tool_result"},{"cache_control":{"type":"ephemeral"},"text":"and?","type":"text"}],"role":"user"}]`,
 	} {
-		if got := mustJSON(t, r.Body[member]); got != want {
+		if got := providertest.JSON(t, r.Body[member]); got != want {
 			t.Errorf("%s is\n%s, want\n%s", member, got, want)
 		}
 	}
@@ -175,7 +166,7 @@ func TestHistoryOfOthers(t *testing.T) {
 		`{"content":[{"id":"call_0","input":{},"name":"ls","type":"tool_use"}],"role":"assistant"},{"content":[{"tool_use_id":"call_0","type":"tool_result"}],"role":"user"},` +
 		`{"content":[{"id":"same","input":{},"name":"invalid_tool","type":"tool_use"}],"role":"assistant"},{"content":[{"content":[{"text":"one","type":"text"}],"tool_use_id":"same","type":"tool_result"}],"role":"user"},` +
 		`{"content":[{"id":"call_2","input":{},"name":"ls","type":"tool_use"}],"role":"assistant"},{"content":[{"cache_control":{"type":"ephemeral"},"content":[{"text":"two","type":"text"}],"tool_use_id":"call_2","type":"tool_result"}],"role":"user"}]`
-	if got := strings.ReplaceAll(mustJSON(t, s.Requests()[0].Body["messages"]), `,"is_error":false`, ""); got != want {
+	if got := strings.ReplaceAll(providertest.JSON(t, s.Requests()[0].Body["messages"]), `,"is_error":false`, ""); got != want {
 		t.Errorf("messages are\n%s, want\n%s", got, want)
 	}
 }
@@ -208,7 +199,7 @@ func TestRequestsBeginEqually(t *testing.T) {
 	}
 	for i := range 2 {
 		for _, member := range []string{"system", "tools"} {
-			if a, b := mustJSON(t, r[i].Body[member]), mustJSON(t, r[i+1].Body[member]); a != b {
+			if a, b := providertest.JSON(t, r[i].Body[member]), providertest.JSON(t, r[i+1].Body[member]); a != b {
 				t.Errorf("%s differs:\n%s\n%s", member, a, b)
 			}
 		}
@@ -222,7 +213,7 @@ func TestRequestsBeginEqually(t *testing.T) {
 // unmarked is without breakpoints, which the cache does not count.
 func unmarked(t *testing.T, v any) string {
 	t.Helper()
-	return strings.ReplaceAll(mustJSON(t, v), `"cache_control":{"type":"ephemeral"},`, "")
+	return strings.ReplaceAll(providertest.JSON(t, v), `"cache_control":{"type":"ephemeral"},`, "")
 }
 
 // A number is a budget for reasoning, off is nothing.
@@ -232,7 +223,7 @@ func TestThinking(t *testing.T) {
 		w := load(t, s.URL, map[string]string{"thinking_effort": `"` + effort + `"`})
 		w.Answer(event.LLMRequest{Provider: "work", Params: []byte(`{"temperature":0.5}`)})
 		b := s.Requests()[0].Body
-		if got := fmt.Sprintf("%s %v %s", mustJSON(t, b["thinking"]), b["max_tokens"], mustJSON(t, b["temperature"])); got != want || b["output_config"] != nil {
+		if got := fmt.Sprintf("%s %v %s", providertest.JSON(t, b["thinking"]), b["max_tokens"], providertest.JSON(t, b["temperature"])); got != want || b["output_config"] != nil {
 			t.Errorf("%s: got %s, want %s", effort, got, want)
 		}
 	}

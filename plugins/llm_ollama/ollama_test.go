@@ -1,7 +1,6 @@
 package llm_ollama_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -37,15 +36,6 @@ func done(reason string) string {
 	return `{"model":"qwen3:8b","created_at":"2026-01-01T00:00:01.0Z","message":{"role":"assistant","content":""},"done":true,"done_reason":"` + reason + `","total_duration":1,"load_duration":1,"prompt_eval_count":26,"prompt_eval_duration":1,"eval_count":282,"eval_duration":1}`
 }
 
-func mustJSON(t *testing.T, v any) string {
-	t.Helper()
-	raw, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(raw)
-}
-
 // MIS-3: reasoning, text and calls of an answer, with and without ids.
 func TestStream(t *testing.T) {
 	s := providertest.Serve(t, lines(piece(`"content":"","thinking":"I should "`), piece(`"content":"","thinking":"look."`), piece(`"content":"Let me "`), piece(`"content":"see."`),
@@ -54,8 +44,8 @@ func TestStream(t *testing.T) {
 	if got.Text != "Let me see." || got.StopReason != event.StopToolCalls || len(got.ToolCalls) != 2 || got.ToolCalls[0].ID != "call_a" || string(got.ToolCalls[0].Args) != `{"n":12345678901234567890}` || got.ToolCalls[1].Name != "now" || got.ToolCalls[1].ID == "" {
 		t.Errorf("got %+v, want the text and two calls", got)
 	}
-	if want := `[{"text":"I should look.","data":{"thinking":true},"by":"local/qwen3:8b"}]`; mustJSON(t, got.Reasoning) != want {
-		t.Errorf("got the reasoning %s, want %s", mustJSON(t, got.Reasoning), want)
+	if want := `[{"text":"I should look.","data":{"thinking":true},"by":"local/qwen3:8b"}]`; providertest.JSON(t, got.Reasoning) != want {
+		t.Errorf("got the reasoning %s, want %s", providertest.JSON(t, got.Reasoning), want)
 	}
 	if u := got.Usage; u.Input != 26 || u.Output != 282 || got.Model != "qwen3:8b" {
 		t.Errorf("got %+v of %s, want 26 in, 282 out", u, got.Model)
@@ -84,7 +74,7 @@ func TestRequest(t *testing.T) {
 			`{"content":"so:","role":"assistant","thinking":"mine","tool_calls":[{"function":{"arguments":{"a":1},"name":"ls"},"id":"c0"},{"function":{"arguments":{"arguments":"broken {"},"name":"ls"},"id":"c1"}]},` +
 			`{"content":"files","role":"tool","tool_call_id":"c0","tool_name":"ls"}]`,
 	} {
-		if got := mustJSON(t, r.Body[member]); got != want {
+		if got := providertest.JSON(t, r.Body[member]); got != want {
 			t.Errorf("%s is\n%s, want\n%s", member, got, want)
 		}
 	}

@@ -48,15 +48,6 @@ func text(s string) string {
 	return fmt.Sprintf(`{"type":"response.output_text.delta","item_id":"msg_1","output_index":1,"content_index":0,"delta":%q}`, s)
 }
 
-func mustJSON(t *testing.T, v any) string {
-	t.Helper()
-	raw, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(raw)
-}
-
 // MIS-3: encrypted reasoning, text, and parallel calls with arguments in pieces.
 func TestStream(t *testing.T) {
 	s := providertest.Serve(t, events(created,
@@ -75,8 +66,8 @@ func TestStream(t *testing.T) {
 	if got.Text != "Let me see." || got.StopReason != event.StopToolCalls || len(got.ToolCalls) != 2 || got.ToolCalls[0].ID != "call_1" || string(got.ToolCalls[0].Args) != `{"path":"/tmp"}` || got.ToolCalls[1].Name != "now" || string(got.ToolCalls[1].Args) != `{}` {
 		t.Errorf("got %+v, want the text and two calls", got)
 	}
-	if want := `[{"text":"I should look.","data":{"id":"rs_1","summary":[{"type":"summary_text","text":"I should look."}],"encrypted_content":"gAAAA=="},"by":"work/gpt-5"}]`; mustJSON(t, got.Reasoning) != want {
-		t.Errorf("got the reasoning %s, want %s", mustJSON(t, got.Reasoning), want)
+	if want := `[{"text":"I should look.","data":{"id":"rs_1","summary":[{"type":"summary_text","text":"I should look."}],"encrypted_content":"gAAAA=="},"by":"work/gpt-5"}]`; providertest.JSON(t, got.Reasoning) != want {
+		t.Errorf("got the reasoning %s, want %s", providertest.JSON(t, got.Reasoning), want)
 	}
 	if u := got.Usage; u.InputOther != 37 || u.InputCacheRead != 1000 || u.Output != 89 {
 		t.Errorf("got the usage %+v, want 37 and 1000 in, 89 out", u)
@@ -108,7 +99,7 @@ func TestRequest(t *testing.T) {
 			`{"arguments":"{\"n\":1}","call_id":"c0","name":"ls","type":"function_call"},{"encrypted_content":"e3","id":"rs_2","summary":[],"type":"reasoning"},{"arguments":"{}","call_id":"call_1","name":"invalid_tool","type":"function_call"},` +
 			`{"call_id":"c0","output":[{"text":"files","type":"input_text"},{"image_url":"data:image/jpeg;base64,SlBH","type":"input_image"}],"type":"function_call_output"},{"call_id":"call_1","output":"refused","type":"function_call_output"}]`,
 	} {
-		if got := mustJSON(t, r.Body[member]); got != want {
+		if got := providertest.JSON(t, r.Body[member]); got != want {
 			t.Errorf("%s is\n%s, want\n%s", member, got, want)
 		}
 	}

@@ -50,7 +50,7 @@ type Plugin struct {
 	mu       sync.Mutex
 	c        plugin.Context
 	turns    map[string]*turn    // by session
-	calls    map[string][]string // paths of calls, by their ids
+	calls    map[string][]string // folders of calls, by their ids
 	reviewed map[string]bool     // sessions whose workspace was found clean
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 // Bounds of instructions: bytes of one folder's, folders whose instructions are told, and calls
-// whose paths are remembered.
+// whose folders are remembered.
 const (
 	maxRules   = 32 << 10
 	maxFolders = 64
@@ -60,14 +60,7 @@ func (p *Plugin) folders(w *workspace.Workspace, history []event.Message) []stri
 	out := []string{"."}
 	for _, m := range history {
 		for _, c := range m.ToolCalls {
-			for _, file := range p.touched(c) {
-				at, err := w.Clean(file)
-				if err != nil {
-					continue
-				}
-				if info, err := w.Root().Stat(at); err != nil || !info.IsDir() {
-					at = path.Dir(at)
-				}
+			for _, at := range p.touched(w, c) {
 				var way []string
 				for ; at != "."; at = path.Dir(at) {
 					way = append(way, at)
@@ -83,22 +76,32 @@ func (p *Plugin) folders(w *workspace.Workspace, history []event.Message) []stri
 	return out
 }
 
-// touched returns the paths that a call names. A patch is read once.
-func (p *Plugin) touched(c event.ToolCall) []string {
+// touched returns the folders of the files that a call names. Each call is looked at once: a history
+// may have thousands of them.
+func (p *Plugin) touched(w *workspace.Workspace, c event.ToolCall) []string {
 	p.mu.Lock()
-	paths, known := p.calls[c.ID]
+	dirs, known := p.calls[c.ID]
 	p.mu.Unlock()
 	if known {
-		return paths
+		return dirs
 	}
-	paths = pathsOf(c)
+	for _, file := range pathsOf(c) {
+		at, err := w.Clean(file)
+		if err != nil {
+			continue
+		}
+		if info, err := w.Root().Stat(at); err != nil || !info.IsDir() {
+			at = path.Dir(at)
+		}
+		dirs = append(dirs, at)
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.calls) >= maxCalls {
 		clear(p.calls)
 	}
-	p.calls[c.ID] = paths
-	return paths
+	p.calls[c.ID] = dirs
+	return dirs
 }
 
 func pathsOf(c event.ToolCall) (out []string) {

@@ -81,7 +81,7 @@ func (a *agent) request(ctx context.Context, method string, params []byte) (any,
 			if err != nil {
 				return nil, err
 			}
-			return s.prompt(ctx, p.Content)
+			return s.answer(ctx, p.Content)
 		})
 	}
 	return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "yaya does not know the method " + method}
@@ -178,7 +178,7 @@ func (a *agent) list(ctx context.Context, p listing) (*listed, error) {
 func (a *agent) close(ctx context.Context, id string) error {
 	s, err := a.session(id)
 	if err != nil {
-		return nil //nolint:nilerr // what is not open is closed
+		return nil //nolint:nilerr // there is nothing to close
 	}
 	err = s.abandon(ctx)
 	a.forget(s)

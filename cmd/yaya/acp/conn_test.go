@@ -45,7 +45,7 @@ func connected(t *testing.T) (*conn, *echo, io.WriteCloser, func() string) {
 	lines := bufio.NewReader(theirs)
 	t.Cleanup(func() {
 		_ = ours.Close()
-		if _, err := io.Copy(io.Discard, lines); err != nil { // what is cancelled is answered
+		if _, err := io.Copy(io.Discard, lines); err != nil { // with the answers to the cancelled requests
 			t.Error(err)
 		}
 		if err := <-ended; err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/yaya-ai/yaya/cmd/yaya/chat"
 )
 
-// prompt sends a message, and returns when its turn is over.
-func (s *session) prompt(ctx context.Context, content []block) (any, error) {
+// answer sends a message, and returns when its turn is over.
+func (s *session) answer(ctx context.Context, content []block) (any, error) {
 	parts, err := s.parts(ctx, content)
 	if err != nil {
 		return nil, err
@@ -25,11 +25,11 @@ func (s *session) prompt(ctx context.Context, content []block) (any, error) {
 		s.mu.Unlock()
 		return nil, s.failure()
 	}
-	if len(s.mine) > 0 {
+	if s.prompt != nil {
 		s.mu.Unlock()
 		return nil, wrong("a prompt of this session is being worked on: it ends, or session/cancel ends it")
 	}
-	s.mine[t.message] = t
+	s.prompt = t
 	told := s.servers
 	s.servers = nil
 	s.mu.Unlock()
@@ -38,9 +38,7 @@ func (s *session) prompt(ctx context.Context, content []block) (any, error) {
 	}
 	// A turn that somebody else has started ends first.
 	if err := s.a.api.Say(ctx, s.id, t.message, parts, "queue"); err != nil {
-		s.mu.Lock()
-		s.drop(t)
-		s.mu.Unlock()
+		s.finish(func(x *turn) bool { return x == t }, outcome{})
 		return nil, fault(err)
 	}
 	select {
@@ -59,12 +57,6 @@ func (s *session) prompt(ctx context.Context, content []block) (any, error) {
 	}
 }
 
-// drop forgets a prompt; s.mu is held.
-func (s *session) drop(t *turn) {
-	delete(s.mine, t.message)
-	delete(s.turns, t.id)
-}
-
 // cancel ends what the prompt of this editor has started. Its answer is the end of the turn.
 func (s *session) cancel() {
 	s.a.work.Go(func() {
@@ -77,10 +69,7 @@ func (s *session) cancel() {
 // abandon cancels the turn of the prompt, or takes the prompt out of the queue.
 func (s *session) abandon(ctx context.Context) error {
 	s.mu.Lock()
-	var t *turn
-	for _, x := range s.mine {
-		t = x
-	}
+	t := s.prompt
 	begun := t != nil && t.id != ""
 	s.mu.Unlock()
 	if t == nil {
@@ -103,15 +92,13 @@ func (s *session) abandon(ctx context.Context) error {
 	return err
 }
 
-// finish ends the prompts that are meant.
-func (s *session) finish(which func(*turn) bool, out outcome) {
+// finish ends the prompt, if it is the one that is meant.
+func (s *session) finish(meant func(*turn) bool, out outcome) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, t := range s.mine {
-		if which(t) {
-			s.drop(t)
-			t.over <- out
-		}
+	if t := s.prompt; t != nil && meant(t) {
+		s.prompt = nil
+		t.over <- out
 	}
 }
 

@@ -26,11 +26,10 @@ type session struct {
 	calls  map[string]bool
 	title  string
 
-	mu    sync.Mutex
-	mine  map[string]*turn              // prompts of this editor that are not over, by their message
-	turns map[string]*turn              // the same by their turn, once it is known
-	asks  map[string]context.CancelFunc // questions that the editor got, by approval
-	err   error                         // why nothing follows
+	mu     sync.Mutex
+	prompt *turn                         // of this editor, nil while it has none that is not over
+	asks   map[string]context.CancelFunc // questions that the editor got, by approval
+	err    error                         // why nothing follows
 }
 
 // turn is the turn of a prompt, which waits for its end.
@@ -48,7 +47,7 @@ type outcome struct {
 func newSession(a *agent, id string, p opening) *session {
 	s := &session{
 		a: a, id: id, folder: p.Folder,
-		calls: map[string]bool{}, mine: map[string]*turn{}, turns: map[string]*turn{}, asks: map[string]context.CancelFunc{},
+		calls: map[string]bool{}, asks: map[string]context.CancelFunc{},
 	}
 	for _, srv := range p.Servers {
 		s.servers = append(s.servers, strconv.Quote(srv.Name))
@@ -69,16 +68,13 @@ func (s *session) start(last string, open []chat.Ask) {
 				s.a.o.Log.Warn().Err(err).Str("session", s.id).Msg("the events of a session are interrupted: trying again")
 			}
 		})
+		if s.ctx.Err() != nil {
+			err = errors.New("the session was closed")
+		}
 		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.err = err; s.ctx.Err() != nil {
-			s.err = errors.New("the session was closed")
-		}
-		for _, t := range s.mine {
-			t.over <- outcome{err: s.err}
-		}
-		clear(s.mine)
-		clear(s.turns)
+		s.err = err
+		s.mu.Unlock()
+		s.finish(func(*turn) bool { return true }, outcome{err: err})
 	})
 }
 

@@ -30,7 +30,7 @@ func described(folder string, c call) toolCall {
 			Path string `json:"path"`
 		} `json:"files"`
 	}
-	_ = json.Unmarshal(c.Input, &in) // what is not there is not shown
+	_ = json.Unmarshal(c.Input, &in) // missing members are not shown
 	out := toolCall{ID: c.ID, Title: c.Name, Kind: kinds[c.Name]}
 	if json.Valid(c.Input) {
 		out.Input = c.Input

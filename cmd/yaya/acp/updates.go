@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -140,15 +141,12 @@ func (s *session) message(ev chat.Event, d happening) {
 		return // the rest arrives as events of its own
 	}
 	s.mu.Lock()
-	t := s.mine[d.Message.ID]
-	if t != nil {
-		if t.id = d.Message.TurnID; t.id == "" {
-			t.id = ev.TurnID
-		}
-		s.turns[t.id] = t
+	mine := s.prompt != nil && s.prompt.message == d.Message.ID
+	if mine {
+		s.prompt.id = cmp.Or(d.Message.TurnID, ev.TurnID)
 	}
 	s.mu.Unlock()
-	if t != nil {
+	if mine {
 		return
 	}
 	for _, p := range d.Message.Parts {
@@ -233,13 +231,12 @@ func (s *session) progress(raw json.RawMessage) {
 func (s *session) ended(id string, out outcome) {
 	s.said = ""
 	s.mu.Lock()
-	t := s.turns[id]
+	mine := s.prompt != nil && s.prompt.id == id
 	s.mu.Unlock()
-	if t == nil {
-		return
+	if mine {
+		s.retitle()
+		s.finish(func(t *turn) bool { return t.id == id }, out)
 	}
-	s.retitle()
-	s.finish(func(x *turn) bool { return x == t }, out)
 }
 
 // retitle tells the title of the session, if it has changed.

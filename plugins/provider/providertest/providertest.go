@@ -95,3 +95,13 @@ func Serve(t *testing.T, steps ...fakellm.Step) *fakellm.Server {
 	t.Cleanup(s.Close)
 	return s
 }
+
+// JSON returns a value as JSON.
+func JSON(t *testing.T, v any) string {
+	t.Helper()
+	raw, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}

@@ -7,7 +7,7 @@ import { createRequire } from 'node:module';
 export const env = JSON.parse(process.env.SCENARIO);
 const require = createRequire(env.modules + '/');
 export const { chromium } = require('playwright-core');
-export const axe = require.resolve('axe-core/axe.min.js');
+const axe = require.resolve('axe-core/axe.min.js');
 export { assert };
 
 export const act = async (name, arg = '') => {
@@ -52,11 +52,16 @@ export const shot = async (page, name) => {
   await page.screenshot({ path: `${env.screens}/${name}.png` });
 };
 
-// checked says what axe-core finds, and whether the page is wider than the screen. Only colours differ
-// between light and dark: in the second, rules says that they are looked at alone.
+// violationsOf returns what axe-core finds. Only colours differ between light and dark: in the second, rules
+// says that they are looked at alone.
+export const violationsOf = async (page, rules = {}) => {
+  if (!(await page.evaluate(() => Boolean(window.axe)))) await page.evaluate(readFileSync(axe, 'utf8')); // by the debugger: the page's policy would not let a script in
+  return (await page.evaluate((o) => window.axe.run(document, o), { resultTypes: ['violations'], ...rules })).violations;
+};
+
+// checked fails if axe-core finds something, or if the page is wider than the screen.
 export const checked = async (page, what, rules = {}) => {
-  if (!(await page.evaluate(() => Boolean(window.axe)))) await page.evaluate(readFileSync(axe, 'utf8')); // by the debugger
-  const { violations } = await page.evaluate((o) => window.axe.run(document, o), { resultTypes: ['violations'], ...rules });
+  const violations = await violationsOf(page, rules);
   assert.deepEqual(violations.map((v) => `${what}: ${v.id}: ${v.nodes[0].html.slice(0, 160)}`), []);
   const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
   assert.equal(wide, 0, `${what} is ${wide}px wider than the screen`);

@@ -1,16 +1,8 @@
 // What sandboxes enforce: the view follows the settings, a sandbox that is off is seen
 // from the first page on, and questions and servers say what runs in which.
-import { readFileSync } from 'node:fs';
-import { act, assert, axe, go, heading, idle, newSession, open, reject, run, say, shot } from './lib.mjs';
+import { act, assert, checked, go, heading, idle, newSession, open, reject, run, say, shot } from './lib.mjs';
 
 const at = (page, name) => page.getByRole('region', { name });
-const checked = async (page, what) => {
-  if (!(await page.evaluate(() => Boolean(window.axe)))) await page.evaluate(readFileSync(axe, 'utf8')); // by the debugger
-  const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }));
-  assert.deepEqual(violations.map((v) => `${what}: ${v.id}: ${v.nodes[0].html.slice(0, 160)}`), []);
-  const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
-  assert.equal(wide, 0, `${what} is ${wide}px wider than the screen`);
-};
 
 const ASKS = [
   { tool_name: 'shell', brief: 'run: make', params: { command: 'make', cwd: '/w', sandbox: 'profile command (landlock)', weaker: ['the network is off: Landlock knows ports'] } },

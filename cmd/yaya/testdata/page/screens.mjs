@@ -1,8 +1,8 @@
 // Every view, at desktop and phone width, light and dark: a picture of each for people,
 // and what axe-core says of it. Only colours differ between light and dark, and they do not depend on the width:
 // the dark phone is for people alone.
-import { mkdirSync, readFileSync } from 'node:fs';
-import { act, assert, axe, COLOURS, env, go, heading, idle, newSession, open, run, say } from './lib.mjs';
+import { mkdirSync } from 'node:fs';
+import { act, assert, COLOURS, env, go, heading, idle, newSession, open, run, say, violationsOf } from './lib.mjs';
 
 const VIEWS = ['', 'chat', 'chat/new', 'approvals', 'servers', 'servers/everything', 'servers/everything/tools', 'servers/everything/logs', 'servers/everything/config', 'servers/foreign/trust', 'servers//new', 'catalogue', 'tools', 'tools/everything__get-sum', 'sandbox', 'devices', 'providers', 'clients', 'plugins', 'config', 'agents', 'cluster', 'audit', 'traffic', 'traffic//1', 'metrics', 'start', 'start/clients'];
 
@@ -20,7 +20,7 @@ await run(async () => {
   const found = [];
   for (const [size, viewport] of [['desktop', { width: 1280, height: 800 }], ['phone', { width: 390, height: 844 }]]) {
     for (const colorScheme of size === 'desktop' || env.screens ? ['light', 'dark'] : ['light']) {
-      const options = { resultTypes: ['violations'], ...(colorScheme === 'dark' && COLOURS) };
+      const rules = colorScheme === 'dark' ? COLOURS : {};
       const page = await open({ options: { viewport, colorScheme, reducedMotion: 'reduce' }, name: `${size} ${colorScheme}` });
       for (const view of [...VIEWS, 'chat/' + id]) {
         const name = `${(view.startsWith('chat/sess') ? 'session' : view || 'home').replaceAll('/', '-')}-${size}-${colorScheme}`;
@@ -31,17 +31,14 @@ await run(async () => {
         if (view === 'start/clients' && size === 'desktop') await page.getByText('Claude Code').first().waitFor();
         const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
         if (wide > 0) found.push(`${name}: ${wide}px wider than the screen`);
-        if (!(await page.evaluate(() => Boolean(window.axe)))) await page.evaluate(readFileSync(axe, 'utf8')); // by the debugger: the page's policy would not let a script in
-        const result = await page.evaluate((options) => window.axe.run(document, options), options);
-        for (const v of result.violations) if (['serious', 'critical', 'moderate'].includes(v.impact)) found.push(`${name}: ${v.impact} ${v.id}: ${v.help}: ${v.nodes.slice(0, 3).map((n) => n.html.slice(0, 160)).join(' | ')}`);
+        for (const v of await violationsOf(page, rules)) if (['serious', 'critical', 'moderate'].includes(v.impact)) found.push(`${name}: ${v.impact} ${v.id}: ${v.help}: ${v.nodes.slice(0, 3).map((n) => n.html.slice(0, 160)).join(' | ')}`);
         if (env.screens) await page.screenshot({ path: `${env.screens}/${name}.png`, fullPage: !view.startsWith('chat/sess') });
       }
       // A dialog, and the menu of a phone.
       await go(page, 'devices');
       await page.getByRole('button', { name: 'Add a device' }).click();
       await page.getByRole('dialog').waitFor();
-      const inDialog = await page.evaluate((options) => window.axe.run(document, options), options);
-      for (const v of inDialog.violations) if (['serious', 'critical', 'moderate'].includes(v.impact)) found.push(`dialog-${size}-${colorScheme}: ${v.id}: ${v.nodes.slice(0, 2).map((n) => n.html.slice(0, 160)).join(' | ')}`);
+      for (const v of await violationsOf(page, rules)) if (['serious', 'critical', 'moderate'].includes(v.impact)) found.push(`dialog-${size}-${colorScheme}: ${v.id}: ${v.nodes.slice(0, 2).map((n) => n.html.slice(0, 160)).join(' | ')}`);
       if (env.screens) await page.screenshot({ path: `${env.screens}/dialog-${size}-${colorScheme}.png` });
       await page.keyboard.press('Escape');
       await page.getByRole('dialog').waitFor({ state: 'detached' });
