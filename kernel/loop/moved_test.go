@@ -67,6 +67,7 @@ func TestMovedSessionsHoldUpNobody(t *testing.T) {
 		}
 		p.l.Continue(s)
 		time.Sleep(time.Hour)
+		synctest.Wait() // orders what the model wrote before the look at it
 		if h.worked["next"] != 1 {
 			t.Errorf("%d turns began with the prompt of the session that stays, want one", h.worked["next"])
 		}
