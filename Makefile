@@ -103,7 +103,7 @@ fmt-check: ## fail if make fmt would change a file; checks the page only with th
 	@if test -e $(PRETTIER); then cd gateway/dashboard && $(NODE) $(PRETTIER) --log-level warn --check .; \
 	  else echo "The format of the page is not checked: make peers installs what does"; fi
 
-unit: ## run the tests quickly: without the race detector, without peers
+unit: ## run the tests quickly: without the race detector, the peers and the program as a whole
 	go test -short ./...
 
 # A program with the race detector sleeps for a second before it exits, which the

@@ -235,6 +235,9 @@ func tokensOf(t *testing.T, g *Flags) (out string) {
 // OP-43: backups that are made while messages, memories and changes come are whole, and
 // have everything that was acknowledged before.
 func TestBackupUnderLoad(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes seconds")
+	}
 	g := newYaya(t)
 	data := dataOf(t, g)
 	say, stop := talk(t, data)

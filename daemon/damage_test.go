@@ -130,6 +130,9 @@ func places(t *testing.T) int {
 // starts, or names the command that mends it; after that command it starts, verify finds
 // nothing, other conversations are whole, and the report names what was lost.
 func TestAnyDamage(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes seconds")
+	}
 	template := used(t)
 	whole := map[string][]string{}
 	for _, id := range []string{"s1", "s2", "s3"} {

@@ -15,6 +15,7 @@ import (
 	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
 
+	"github.com/yaya-ai/yaya/internal/freeport"
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/mcpbridge/downstream"
@@ -33,17 +34,6 @@ func TestPhasesClose(t *testing.T) {
 	if got, want := slices.Sorted(maps.Keys(all)), slices.Sorted(slices.Values(order)); !slices.Equal(got, want) {
 		t.Errorf("the phases are %q, want %q", got, want)
 	}
-}
-
-// freePort is an address that nobody listens on.
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // test
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // newFlags returns the flags of a test's yaya, with folders of its own.
@@ -86,7 +76,7 @@ func TestFailingPhasesLeaveNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-			g, at := newFlags(t), freePort(t)
+			g, at := newFlags(t), freeport.Addr(t)
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
 			o := Options{Listen: &Listen{Addr: at}, Started: func(Started) { t.Error("it has started, want an error before"); stop() }}

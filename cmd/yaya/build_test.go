@@ -4,15 +4,12 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 )
@@ -29,6 +26,9 @@ var built struct {
 // returns where it is.
 func buildTool(t *testing.T, pkg string) string {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("-short does without the programs")
+	}
 	built.mu.Lock()
 	var err error
 	if built.dir == "" {
@@ -100,31 +100,4 @@ func writeProgram(t *testing.T, path, script string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-// Ports that systems give to nobody who does not name them: a port that was free stays
-// free until its test listens there, whatever else connects and listens meanwhile.
-const firstPort, ports = 10_000, 20_000
-
-var nextPort = func() *atomic.Uint32 {
-	n := new(atomic.Uint32)
-	n.Store(rand.Uint32N(ports)) // another run of the tests has others
-	return n
-}()
-
-// freeAddr returns an address of this machine where nothing listens. No other test gets
-// the same.
-func freeAddr(t *testing.T) string {
-	t.Helper()
-	var err error
-	for range 100 {
-		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(int(firstPort+nextPort.Add(1)%ports)))
-		var l net.Listener
-		if l, err = (&net.ListenConfig{}).Listen(t.Context(), "tcp", addr); err == nil {
-			_ = l.Close()
-			return addr
-		}
-	}
-	t.Fatalf("Listen on 100 ports = %v, want one that is free", err)
-	return ""
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/yaya-ai/yaya/internal/certs"
 	"github.com/yaya-ai/yaya/internal/certs/certstest"
 	"github.com/yaya-ai/yaya/internal/eventually"
+	"github.com/yaya-ai/yaya/internal/freeport"
 )
 
 // authority is a certification authority that the box's programs trust. All names lead to
@@ -70,7 +71,7 @@ func getTLS(ctx context.Context, addr, host string, cfg *tls.Config, header ...s
 func TestACME(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
-	addr := freeAddr(t)
+	addr := freeport.Addr(t)
 	ca := b.authority(addr, "127.0.0.1:1")
 	args := []string{"--listen", addr, "--local", b.addr, "--acme", "--host", "yaya.example", "--acme-http", "off", "--acme-directory", ca.Directory(), "--acme-email", "admin@yaya.example"}
 	daemon := b.serve(args...)
@@ -141,7 +142,7 @@ func TestACME(t *testing.T) {
 func TestACMEOverHTTP(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
-	addr, plain := freeAddr(t), freeAddr(t)
+	addr, plain := freeport.Addr(t), freeport.Addr(t)
 	ca := b.authority("127.0.0.1:1", plain)
 	b.serve("--listen", addr, "--local", b.addr, "--acme", "--host", "yaya.example", "--acme-http", plain, "--acme-directory", ca.Directory())
 	eventually.True(t, "https at yaya.example", func() bool {
@@ -164,7 +165,7 @@ func TestACMEOverHTTP(t *testing.T) {
 func TestACMEWithoutAuthority(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
-	b.serve("--listen", freeAddr(t), "--local", b.addr, "--acme", "--host", "yaya.example", "--acme-http", "off", "--acme-directory", "https://127.0.0.1:1/dir")
+	b.serve("--listen", freeport.Addr(t), "--local", b.addr, "--acme", "--host", "yaya.example", "--acme-http", "off", "--acme-directory", "https://127.0.0.1:1/dir")
 	if out := b.must("mcp", "list"); out == "" {
 		t.Error("no list")
 	}
@@ -183,7 +184,7 @@ func TestACMEWithoutAuthority(t *testing.T) {
 func TestSelfSigned(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
-	addr := freeAddr(t)
+	addr := freeport.Addr(t)
 	args := []string{"--listen", addr, "--local", b.addr, "--tls-self-signed"}
 	daemon := b.serve(args...)
 	invite := func() (inv admin.Invitation) {
@@ -265,7 +266,7 @@ func TestSelfSigned(t *testing.T) {
 func TestSelfSignedUpstream(t *testing.T) {
 	t.Parallel()
 	gw, k := newBox(t), newBox(t)
-	addr := freeAddr(t)
+	addr := freeport.Addr(t)
 	gw.serve("--listen", addr, "--local", gw.addr, "--tls-self-signed")
 	var inv admin.Invitation
 	if err := json.Unmarshal([]byte(gw.must("device", "invite", "--json", "--scopes", "kernel:attach,agents:read")), &inv); err != nil {
@@ -287,7 +288,7 @@ func TestSelfSignedUpstream(t *testing.T) {
 // An invitation has the command with the URLs by which devices reach this yaya.
 func TestInviteNamesWhereYayaIs(t *testing.T) {
 	t.Parallel()
-	free := freeAddr(t)
+	free := freeport.Addr(t)
 	_, port, err := net.SplitHostPort(free)
 	if err != nil {
 		t.Fatal(err)
@@ -331,7 +332,7 @@ func TestUpstreamWithAnotherKey(t *testing.T) {
 	}
 	t.Parallel()
 	gw, k := newBox(t), newBox(t)
-	addr := freeAddr(t)
+	addr := freeport.Addr(t)
 	url, args := "https://"+addr, []string{"--listen", addr, "--local", gw.addr, "--tls-self-signed"}
 	invite := func() (inv admin.Invitation) {
 		t.Helper()
@@ -395,8 +396,8 @@ func TestTLSFlags(t *testing.T) {
 		"a private name":      {[]string{"--acme", "--host", "nas.local"}, "--tls-self-signed"},
 		"an e-mail alone":     {[]string{"--acme-email", "a@b.dev"}, "--acme-email needs --acme"},
 		"local without TLS":   {[]string{"--local", "127.0.0.1:1"}, "--local is for a yaya that serves TLS"},
-		"local for others":    {[]string{"--tls-self-signed", "--listen", freeAddr(t), "--local", "0.0.0.0:0"}, "--local 0.0.0.0:0 can be reached from other machines, and is served without TLS"},
-		"plain http":          {[]string{"--acme", "--host", "yaya.dev", "--acme-directory", "http://ca.example", "--listen", freeAddr(t), "--local", "off", "--acme-http", "off"}, "not an https URL"},
+		"local for others":    {[]string{"--tls-self-signed", "--listen", freeport.Addr(t), "--local", "0.0.0.0:0"}, "--local 0.0.0.0:0 can be reached from other machines, and is served without TLS"},
+		"plain http":          {[]string{"--acme", "--host", "yaya.dev", "--acme-directory", "http://ca.example", "--listen", freeport.Addr(t), "--local", "off", "--acme-http", "off"}, "not an https URL"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if out, err := b.run(append([]string{"serve"}, c.args...)...); err == nil || !strings.Contains(out, c.want) {

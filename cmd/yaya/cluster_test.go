@@ -20,6 +20,7 @@ import (
 	"github.com/yaya-ai/yaya/gateway/plane"
 	"github.com/yaya-ai/yaya/gateway/plane/agents"
 	"github.com/yaya-ai/yaya/internal/eventually"
+	"github.com/yaya-ai/yaya/internal/freeport"
 )
 
 // natsServers are three NATS servers, as a team runs them.
@@ -36,7 +37,7 @@ func newNATS(t *testing.T) *natsServers {
 	var routes []*url.URL
 	var all []string
 	for i := range n.o {
-		client, cluster := freePort(t), freePort(t)
+		client, cluster := freeport.Port(t), freeport.Port(t)
 		routes = append(routes, &url.URL{Scheme: "nats", Host: fmt.Sprint("127.0.0.1:", cluster)})
 		all = append(all, fmt.Sprint("nats://yaya:secret-of-nats@127.0.0.1:", client))
 		n.o[i] = &server.Options{
@@ -57,16 +58,6 @@ func newNATS(t *testing.T) *natsServers {
 	eventually.True(t, "the servers have a leader", func() bool {
 		return slices.ContainsFunc(n.s[:], func(s *server.Server) bool { return s.JetStreamIsLeader() })
 	})
-	return n
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	_, port, _ := strings.Cut(freeAddr(t), ":")
-	var n int
-	if _, err := fmt.Sscan(port, &n); err != nil {
-		t.Fatal(err)
-	}
 	return n
 }
 

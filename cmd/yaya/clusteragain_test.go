@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/yaya-ai/yaya/internal/eventually"
+	"github.com/yaya-ai/yaya/internal/freeport"
 )
 
 // addressOf is where a node says that another one is reached.
@@ -71,7 +72,7 @@ func TestClusterFoundedAgain(t *testing.T) {
 	for _, m := range []*member{north, west} {
 		end(t, m.p)
 	}
-	route := freeAddr(t)
+	route := freeport.Addr(t)
 	if out, err := west.run("cluster", "join", south.invites(), "--name", "west", "--listen", route); err == nil || !strings.Contains(out, "--again") {
 		t.Errorf("a node joins another cluster: %v\n%s", err, out)
 	}
@@ -82,7 +83,7 @@ func TestClusterFoundedAgain(t *testing.T) {
 	west.mustAdmit(tablet.Token, "a node that has joined again knows what it has missed")
 
 	// An address changes.
-	moved := freeAddr(t)
+	moved := freeport.Addr(t)
 	if out, err := west.run("cluster", "move", "--listen", moved); err == nil || !strings.Contains(out, "already running") {
 		t.Errorf("a node moves while it runs: %v\n%s", err, out)
 	}
@@ -113,7 +114,7 @@ func TestClusterFoundedAgain(t *testing.T) {
 	if code != 0 || !strings.Contains(notes, "yaya cluster init --from-copy") {
 		t.Errorf("restore ends with %d and\n%s", code, notes)
 	}
-	again := freeAddr(t)
+	again := freeport.Addr(t)
 	b.must("cluster", "init", "--from-copy", "--yes", "--listen", again)
 	restored := &member{b, b.serve()}
 	restored.keptBy(1)

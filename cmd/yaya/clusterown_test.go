@@ -15,6 +15,7 @@ import (
 
 	"github.com/yaya-ai/yaya/gateway/client"
 	"github.com/yaya-ai/yaya/internal/eventually"
+	"github.com/yaya-ai/yaya/internal/freeport"
 )
 
 // invites returns an invitation, as soon as changes can be made.
@@ -87,7 +88,7 @@ func (b *box) backedUp() (names []string) {
 func newOwnCluster(t *testing.T, names ...string) (all []*member, phone client.Credentials) {
 	t.Helper()
 	for i, name := range names {
-		b, route := newBox(t), freeAddr(t)
+		b, route := newBox(t), freeport.Addr(t)
 		if i == 0 {
 			p := b.serve()
 			var err error
@@ -112,7 +113,7 @@ func newOwnCluster(t *testing.T, names ...string) (all []*member, phone client.C
 // shrink to one again.
 func TestClusterWithoutNATS(t *testing.T) {
 	t.Parallel()
-	if out, err := newBox(t).run("cluster", "init", "--listen", freeAddr(t), "--nats", "nats://127.0.0.1:1"); err == nil || !strings.Contains(out, "exclude each other") {
+	if out, err := newBox(t).run("cluster", "init", "--listen", freeport.Addr(t), "--nats", "nats://127.0.0.1:1"); err == nil || !strings.Contains(out, "exclude each other") {
 		t.Errorf("init with both kinds of servers: %v\n%s", err, out)
 	}
 	all, phone := newOwnCluster(t, nodeNames[:]...)
@@ -166,7 +167,7 @@ func TestClusterWithoutNATS(t *testing.T) {
 	if out, err := west.run("serve", "--listen", west.addr); err == nil || !strings.Contains(out, "was removed") {
 		t.Errorf("a node that was removed starts: %v\n%s", err, out)
 	}
-	west.must("cluster", "join", south.invites(), "--name", "west", "--listen", freeAddr(t), "--yes")
+	west.must("cluster", "join", south.invites(), "--name", "west", "--listen", freeport.Addr(t), "--yes")
 	south.must("cluster", "remove", "west")
 	south.keptBy(2)
 	north.kill()

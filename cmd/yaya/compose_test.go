@@ -22,6 +22,7 @@ import (
 
 	"github.com/yaya-ai/yaya/gateway/admin"
 	"github.com/yaya-ai/yaya/internal/eventually"
+	"github.com/yaya-ai/yaya/internal/freeport"
 )
 
 // composeFile has the parts of deploy/compose/compose.yaml that these tests read.
@@ -317,7 +318,7 @@ func TestComposeBecomesACluster(t *testing.T) {
 	var sed strings.Builder
 	for i := 1; i <= 3; i++ {
 		for _, addr := range []string{fmt.Sprintf("nats-%d:4222", i), fmt.Sprintf("nats-%d:6222", i), fmt.Sprintf("yaya-%d:8787", i)} {
-			c.address[addr] = freeAddr(t)
+			c.address[addr] = freeport.Addr(t)
 			fmt.Fprintf(&sed, "s/%s/%s/g\n", addr, c.address[addr])
 		}
 		if err := os.Mkdir(filepath.Join(c.dir, fmt.Sprint("yaya-", i)), 0o700); err != nil {

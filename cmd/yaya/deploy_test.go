@@ -16,6 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/yaya-ai/yaya/internal/eventually"
+	"github.com/yaya-ai/yaya/internal/freeport"
 )
 
 var (
@@ -235,7 +236,7 @@ func TestChartWaitsForTheNode(t *testing.T) {
 		t.Errorf("exit code %d after SIGTERM, want 143", got)
 	}
 	waits := wait()
-	founds := exec.CommandContext(t.Context(), b.bin, "cluster", "init", "--name", "gate-0", "--listen", freeAddr(t))
+	founds := exec.CommandContext(t.Context(), b.bin, "cluster", "init", "--name", "gate-0", "--listen", freeport.Addr(t))
 	founds.Env, founds.Dir = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + b.dir}, b.dir
 	if out, err := founds.CombinedOutput(); err != nil {
 		t.Fatalf("cluster init beside it: %v, %s", err, out)

@@ -26,6 +26,7 @@ import (
 
 	"github.com/yaya-ai/yaya/daemon"
 	"github.com/yaya-ai/yaya/internal/eventually"
+	"github.com/yaya-ai/yaya/internal/freeport"
 )
 
 // peers is the folder in which make test installs real MCP servers and clients.
@@ -80,7 +81,7 @@ func newBox(t *testing.T) *box {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	return &box{t: t, bin: binary(t), dir: dir, addr: freeAddr(t)}
+	return &box{t: t, bin: binary(t), dir: dir, addr: freeport.Addr(t)}
 }
 
 // environ is the environment of the box's programs.
@@ -428,7 +429,7 @@ func TestClientSessionSurvives(t *testing.T) {
 	t.Parallel()
 	node := needPeers(t)
 	b := newBox(t)
-	upstreamAddr := freeAddr(t)
+	upstreamAddr := freeport.Addr(t)
 	_, port, _ := net.SplitHostPort(upstreamAddr)
 	startUpstream := func() *exec.Cmd {
 		t.Helper()

@@ -17,6 +17,7 @@ import (
 
 	"github.com/yaya-ai/yaya/daemon"
 	"github.com/yaya-ai/yaya/internal/eventually"
+	"github.com/yaya-ai/yaya/internal/freeport"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
 
@@ -30,7 +31,7 @@ var (
 // ends, and returns the address.
 func listening(t *testing.T, command func(ctx context.Context, addr string) *exec.Cmd) string {
 	t.Helper()
-	addr := freeAddr(t)
+	addr := freeport.Addr(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	cmd := command(ctx, addr)
 	if err := cmd.Start(); err != nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/yaya-ai/yaya/internal/eventually"
+	"github.com/yaya-ai/yaya/internal/freeport"
 )
 
 var updateDocs = flag.Bool("update-docs", false, "write what is generated: the behaviour matrix of docs/MCP.md, docs/asyncapi.json, the types of the page")
@@ -214,7 +215,7 @@ func TestMatrix(t *testing.T) {
 	b := newBox(t)
 	servers := map[string]any{}
 	start := func(name string, flags ...string) string {
-		addr := freeAddr(t)
+		addr := freeport.Addr(t)
 		ctx, cancel := context.WithCancel(context.Background())
 		cmd := exec.CommandContext(ctx, fixture, append([]string{"-name", name, flags[0], addr}, flags[1:]...)...)
 		if err := cmd.Start(); err != nil {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/yaya-ai/yaya/internal/certs/certstest"
+	"github.com/yaya-ai/yaya/internal/freeport"
 	"github.com/yaya-ai/yaya/internal/sandbox"
 )
 
@@ -69,7 +70,7 @@ func TestGuardedLeavesYayasFiles(t *testing.T) {
 						t.Fatal(err)
 					}
 					certstest.SelfSigned(t, filepath.Join(b.dir, "t"), 1)
-					flags = append(flags, "--listen", freeAddr(t), "--local", b.addr)
+					flags = append(flags, "--listen", freeport.Addr(t), "--local", b.addr)
 				}
 				for _, f := range c.serve {
 					flags = append(flags, strings.ReplaceAll(f, "%s", b.dir))

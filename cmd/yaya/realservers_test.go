@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/yaya-ai/yaya/internal/eventually"
+	"github.com/yaya-ai/yaya/internal/freeport"
 )
 
 // The folders of the peers that are scripts of ours, or Python packages.
@@ -54,7 +55,7 @@ func absolute(t *testing.T, elem ...string) string {
 // the test ends, and returns its URL.
 func overPort(t *testing.T, command ...string) string {
 	t.Helper()
-	addr := freeAddr(t)
+	addr := freeport.Addr(t)
 	_, port, _ := net.SplitHostPort(addr)
 	ctx, cancel := context.WithCancel(context.Background())
 	cmd := exec.CommandContext(ctx, command[0], append(command[1:], port)...)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/yaya-ai/yaya/daemon"
 	"github.com/yaya-ai/yaya/internal/eventually"
+	"github.com/yaya-ai/yaya/internal/freeport"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
 
@@ -198,7 +199,7 @@ func listenersOf(t *testing.T, pid int) (all []string) {
 func TestListenersAreKnown(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
-	addr, plain := freeAddr(t), freeAddr(t)
+	addr, plain := freeport.Addr(t), freeport.Addr(t)
 	ca := b.authority(addr, plain)
 	running := b.serve("--listen", addr, "--local", b.addr, "--acme", "--host", "yaya.example", "--acme-http", plain, "--acme-directory", ca.Directory(), "--acme-email", "admin@yaya.example")
 	status, body, _ := b.rawSocket("GET", "/status", "")

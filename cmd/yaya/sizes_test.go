@@ -20,6 +20,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/yaya-ai/yaya/internal/eventually"
+	"github.com/yaya-ai/yaya/internal/freeport"
 	"github.com/yaya-ai/yaya/internal/racing"
 )
 
@@ -30,7 +31,7 @@ func largeServers(t *testing.T) map[string]any {
 	bin := buildTool(t, "github.com/yaya-ai/yaya/internal/conformance/large")
 	entries := map[string]any{"stdio": map[string]any{"command": bin}}
 	for name, args := range map[string][]string{"http": {"-http"}, "json": {"-json", "-http"}, "sse": {"-sse"}} {
-		addr := freeAddr(t)
+		addr := freeport.Addr(t)
 		cmd := exec.Command(bin, append(args, addr)...) //nolint:forbidigo,noctx // killed below
 		cmd.Stderr = os.Stderr
 		if err := cmd.Start(); err != nil {

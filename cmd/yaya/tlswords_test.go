@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/yaya-ai/yaya/internal/certs/certstest"
+	"github.com/yaya-ai/yaya/internal/freeport"
 )
 
 // The errors help a person who mixes up addresses and fingerprints of a yaya that makes
@@ -17,7 +18,7 @@ import (
 func TestWrongAddressesAndFingerprints(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
-	addr := freeAddr(t)
+	addr := freeport.Addr(t)
 	b.daemon("serve", "--listen", addr, "--tls-self-signed", "--local", b.addr)
 	waitFor(t, b.addr)
 	conn, err := (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}).DialContext(t.Context(), "tcp", addr) //nolint:gosec // only looked at

@@ -18,6 +18,7 @@ import (
 	"github.com/yaya-ai/yaya/control/local"
 	"github.com/yaya-ai/yaya/control/nodes"
 	"github.com/yaya-ai/yaya/internal/eventually"
+	"github.com/yaya-ai/yaya/internal/freeport"
 	"github.com/yaya-ai/yaya/internal/journal"
 )
 
@@ -54,7 +55,7 @@ func folder(t *testing.T) *os.Root {
 func config(t *testing.T, identity ed25519.PrivateKey, name string, routes ...string) Config {
 	t.Helper()
 	log := zerolog.New(zerolog.NewTestWriter(t)).Level(zerolog.WarnLevel).With().Str("node", name).Logger()
-	return Config{Data: folder(t), Node: name, Identity: identity, Route: free(t), Routes: routes, Log: log}
+	return Config{Data: folder(t), Node: name, Identity: identity, Route: freeport.Addr(t), Routes: routes, Log: log}
 }
 
 // add adds a node, which knows those before.
@@ -168,6 +169,9 @@ func (m *team) keep(copies int) {
 // CL-01, CL-02: a cluster grows from one server to three, goes on without one of them and after a
 // stop of all, and shrinks again; each entry stays where it was.
 func TestGrowAndShrink(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes seconds")
+	}
 	m := &team{t: t, identity: identityOf(t)}
 	north := m.add("north")
 	north.mustAppend("one")

@@ -16,6 +16,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/yaya-ai/yaya/internal/eventually"
+	"github.com/yaya-ai/yaya/internal/freeport"
 )
 
 func identityOf(t *testing.T) ed25519.PrivateKey {
@@ -27,16 +28,6 @@ func identityOf(t *testing.T) ed25519.PrivateKey {
 	return key
 }
 
-func free(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
-}
-
 func configOf(t *testing.T, identity ed25519.PrivateKey, node string) Config {
 	t.Helper()
 	root, err := os.OpenRoot(t.TempDir())
@@ -44,7 +35,7 @@ func configOf(t *testing.T, identity ed25519.PrivateKey, node string) Config {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = root.Close() })
-	return Config{Data: root, Node: node, Identity: identity, Route: free(t), Log: zerolog.Nop()}
+	return Config{Data: root, Node: node, Identity: identity, Route: freeport.Addr(t), Log: zerolog.Nop()}
 }
 
 func started(t *testing.T, cfg Config) *Server {

@@ -21,6 +21,7 @@ import (
 	"github.com/yaya-ai/yaya/control/jetstream"
 	"github.com/yaya-ai/yaya/control/local"
 	"github.com/yaya-ai/yaya/internal/eventually"
+	"github.com/yaya-ai/yaya/internal/freeport"
 )
 
 // cluster are servers, each with a node that is connected to it alone.
@@ -53,7 +54,7 @@ func newClusterOf(t testing.TB, size int) *cluster {
 	t.Helper()
 	c := &cluster{t: t, nodes: make([]*node, size)}
 	for i := range c.nodes {
-		n := &node{name: fmt.Sprint("n", i), dir: t.TempDir(), port: freePort(t), applied: &controltest.Recorder{}}
+		n := &node{name: fmt.Sprint("n", i), dir: t.TempDir(), port: freeport.Port(t), applied: &controltest.Recorder{}}
 		c.nodes[i] = n
 		c.routes = append(c.routes, &url.URL{Scheme: "nats", Host: fmt.Sprint("127.0.0.1:", n.port)})
 	}
@@ -82,16 +83,6 @@ func newClusterOf(t testing.TB, size int) *cluster {
 		c.connect(n)
 	}
 	return c
-}
-
-func freePort(t testing.TB) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // test
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().(*net.TCPAddr).Port
 }
 
 // start starts the server of a node.
@@ -307,6 +298,9 @@ func TestOnceAmongNodes(t *testing.T) {
 // CL-02: without a majority nothing is appended, what was applied is read, and the state says so.
 // With one again, everything goes on, and what was refused is not there.
 func TestWithoutMajority(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes seconds")
+	}
 	c := newCluster(t)
 	if _, err := c.nodes[0].log.Append(t.Context(), control.Change{Event: "test_event", Actor: "tester", Target: "before"}, nil); err != nil {
 		t.Fatal(err)

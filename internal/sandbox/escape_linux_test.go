@@ -242,6 +242,9 @@ func (p *place) bare(t *testing.T, attempt string) (string, int) {
 // TestEscapes tries each escape with each back end. Each has to succeed without a
 // sandbox, or the test would show nothing: then it is skipped with the reason.
 func TestEscapes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes seconds")
+	}
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

@@ -230,6 +230,9 @@ func (m mounted) try(t *testing.T) (string, int) {
 // A second path to a folder above what is hidden, kept or read-only, to the folder itself
 // or to a part of it opens nothing, nor does the first one open by it.
 func TestSecondPaths(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes seconds")
+	}
 	for _, c := range []struct {
 		profiles, attempt string
 		need              Need

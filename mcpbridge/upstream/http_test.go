@@ -22,6 +22,7 @@ import (
 	"github.com/yaya-ai/yaya/feature"
 	"github.com/yaya-ai/yaya/internal/bufpool"
 	"github.com/yaya-ai/yaya/internal/eventually"
+	"github.com/yaya-ai/yaya/internal/freeport"
 	"github.com/yaya-ai/yaya/kernel/tool"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 	"github.com/yaya-ai/yaya/mcpbridge/upstream"
@@ -49,14 +50,7 @@ func sdkServer() *sdk.Server {
 // listenAt serves h on an address until stop is called; it can be served again.
 func listenAt(t *testing.T, addr string, h http.Handler) (string, func()) {
 	t.Helper()
-	var l net.Listener
-	var err error
-	for range 100 {
-		if l, err = (&net.ListenConfig{}).Listen(t.Context(), "tcp", addr); err == nil {
-			break
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", addr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +138,7 @@ func TestHTTPUpstreamRestart(t *testing.T) {
 		for _, session := range []string{"", servers.Shared} {
 			t.Run(fmt.Sprintf("stateless=%v session=%s", stateless, session), func(t *testing.T) {
 				r := newRig(t)
-				addr, stop := listenAt(t, "127.0.0.1:0", sdkHandler(stateless))
+				addr, stop := listenAt(t, freeport.Addr(t), sdkHandler(stateless))
 				s := remote("srv", "http://"+addr)
 				s.Session = session
 				r.add(s)
@@ -171,7 +165,7 @@ func TestHTTPUpstreamRestart(t *testing.T) {
 // use a moment ago.
 func TestQuickHTTPRestart(t *testing.T) {
 	r := newRig(t)
-	addr, stop := listenAt(t, "127.0.0.1:0", sdkHandler(true))
+	addr, stop := listenAt(t, freeport.Addr(t), sdkHandler(true))
 	r.add(remote("srv", "http://"+addr))
 	r.ready("srv")
 	for i := range 10 {
@@ -366,7 +360,7 @@ func TestFailuresAreNotMultiplied(t *testing.T) {
 // A server that cannot be reached says so, and is found when it comes.
 func TestServerThatComesLater(t *testing.T) {
 	r := newRig(t)
-	addr, stop := listenAt(t, "127.0.0.1:0", http.NotFoundHandler())
+	addr, stop := listenAt(t, freeport.Addr(t), http.NotFoundHandler())
 	stop()
 	r.add(remote("srv", "http://"+addr))
 	r.host.Boundary(t.Context())
