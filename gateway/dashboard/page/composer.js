@@ -52,7 +52,7 @@ export function Composer({ id, title, running, retry, closed, note, stop, draw }
   const input = useRef(/** @type {HTMLTextAreaElement | null} */ (null));
   const file = useRef(/** @type {HTMLInputElement | null} */ (null));
   useEffect(() => input.current?.focus(), []);
-  useEffect(() => keep(id, text), [text]);
+  useLayoutEffect(() => keep(id, text), [text]); // before the view can be left
   useLayoutEffect(() => {
     const i = input.current;
     if (!i) return;
