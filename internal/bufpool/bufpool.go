@@ -12,7 +12,9 @@ import (
 	"io"
 	"math/bits"
 	"runtime"
+	"slices"
 	"sync"
+	"weak"
 )
 
 // Buffers are kept by size: what a small message needs must not hold on to what a large one
@@ -24,7 +26,45 @@ const (
 	steps   = 4
 )
 
-var pools [(maxBits-minBits)*steps + 1]sync.Pool
+const (
+	classes   = (maxBits-minBits)*steps + 1
+	large     = (largeBits - minBits) * steps // the first class of large buffers
+	largeBits = 20                            // 1 MiB
+)
+
+var (
+	pools   [large]sync.Pool
+	shelves [classes - large]shelf
+)
+
+// A shelf has the large buffers of a class that nobody holds, until the next collection. A
+// [sync.Pool] has a place for each processor: one that waits for memory on another processor
+// would not find what was released for it, and twice the memory would be in use.
+type shelf struct {
+	mu   sync.Mutex
+	free []weak.Pointer[Buffer] // guarded by mu
+}
+
+// take returns a buffer, if there is one.
+func (s *shelf) take() *Buffer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for n := len(s.free) - 1; n >= 0; n-- {
+		b := s.free[n].Value()
+		s.free = s.free[:n]
+		if b != nil {
+			return b
+		}
+	}
+	return nil
+}
+
+func (s *shelf) put(b *Buffer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.free = slices.DeleteFunc(s.free, func(p weak.Pointer[Buffer]) bool { return p.Value() == nil })
+	s.free = append(s.free, weak.Make(b))
+}
 
 // sizeOf is the size of the buffers of a class.
 func sizeOf(class int) int { return (steps + class%steps) << (minBits - 2 + class/steps) }
@@ -59,18 +99,21 @@ func (b *Buffer) Forget() {
 	if b == nil || b.told == nil {
 		return
 	}
+	b.disown()()
+}
+
+// disown returns what is to be told about the buffer, which is told about nothing then.
+func (b *Buffer) disown() func() {
 	f := b.told
 	b.told = nil
 	b.forgotten.Stop()
-	f()
+	return f
 }
 
 // HandOver moves the release function of b to another buffer, and releases b.
 func (b *Buffer) HandOver(to *Buffer) {
-	if f := b.told; f != nil {
-		b.forgotten.Stop()
-		b.told = nil
-		to.OnRelease(f)
+	if b.told != nil {
+		to.OnRelease(b.disown())
 	}
 	b.Release()
 }
@@ -78,14 +121,20 @@ func (b *Buffer) HandOver(to *Buffer) {
 // Get returns an empty buffer with room for n bytes.
 func Get(n int) *Buffer {
 	class := max(classOf(n-1)+1, 0)
-	if class >= len(pools) {
+	if class >= classes {
 		return &Buffer{B: make([]byte, 0, n)}
 	}
-	if b, _ := pools[class].Get().(*Buffer); b != nil {
-		b.B = b.B[:0]
-		return b
+	var b *Buffer
+	if class < large {
+		b, _ = pools[class].Get().(*Buffer)
+	} else {
+		b = shelves[class-large].take()
 	}
-	return &Buffer{B: make([]byte, 0, sizeOf(class))}
+	if b == nil {
+		return &Buffer{B: make([]byte, 0, sizeOf(class))}
+	}
+	b.B = b.B[:0]
+	return b
 }
 
 // Release gives the buffer back. Releasing nil does nothing.
@@ -93,10 +142,16 @@ func (b *Buffer) Release() {
 	if b == nil {
 		return
 	}
-	b.Forget()
+	if b.told != nil {
+		defer b.disown()() // afterwards: a caller that has waited for room takes these bytes
+	}
 	// A buffer that has grown belongs to the largest class that it can serve.
-	if class := classOf(cap(b.B)); class >= 0 && class < len(pools) {
+	switch class := classOf(cap(b.B)); {
+	case class < 0 || class >= classes:
+	case class < large:
 		pools[class].Put(b)
+	default:
+		shelves[class-large].put(b)
 	}
 }
 

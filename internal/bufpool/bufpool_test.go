@@ -8,6 +8,9 @@ import (
 	"sync"
 	"testing"
 	"testing/iotest"
+	"weak"
+
+	"github.com/yaya-ai/yaya/internal/eventually"
 )
 
 func TestBuffersHaveRoomAndAreEmpty(t *testing.T) {
@@ -27,7 +30,7 @@ func TestBuffersHaveRoomAndAreEmpty(t *testing.T) {
 
 // A buffer is at most a quarter larger than asked for, and goes back into its own class.
 func TestClasses(t *testing.T) {
-	for class := range len(pools) {
+	for class := range classes {
 		size := sizeOf(class)
 		if got := classOf(size); got != class {
 			t.Errorf("class of %d bytes: got %d, want %d", size, got, class)
@@ -44,7 +47,7 @@ func TestClasses(t *testing.T) {
 			}
 		}
 	}
-	if size := sizeOf(len(pools) - 1); size != 1<<maxBits {
+	if size := sizeOf(classes - 1); size != 1<<maxBits {
 		t.Errorf("largest class: got %d bytes, want %d", size, 1<<maxBits)
 	}
 }
@@ -116,5 +119,45 @@ func TestOnRelease(t *testing.T) {
 		default:
 			runtime.GC() // until it has been noticed that nobody has the buffer
 		}
+	}
+}
+
+// FID-3: a large buffer is there, on whatever processor, for the caller that has waited for
+// its share of a budget: the budget would not limit the memory if that caller needed another.
+func TestReleasedBufferIsThereWhenTold(t *testing.T) {
+	const size, rounds = 3 << 20, 200
+	again := 0
+	for range rounds { // a collection may come in between
+		b, told, took := Get(size), make(chan struct{}), make(chan *byte)
+		bytes := &b.B[:1][0]
+		go func() {
+			<-told
+			next := Get(size)
+			defer next.Release()
+			took <- &next.B[:1][0]
+		}()
+		b.OnRelease(func() {
+			close(told)
+			if <-took == bytes {
+				again++
+			}
+		})
+		b.Release()
+	}
+	if again < rounds/2 {
+		t.Errorf("%d of %d buffers were there when their release was told, want most", again, rounds)
+	}
+}
+
+// Large buffers that nobody holds last no longer than until a collection.
+func TestLargeBuffersAreCollected(t *testing.T) {
+	of := func() weak.Pointer[Buffer] {
+		b := Get(5 << 20)
+		defer b.Release()
+		return weak.Make(b)
+	}()
+	eventually.True(t, "the buffer is collected", func() bool { runtime.GC(); return of.Value() == nil })
+	if next := Get(5 << 20); len(next.B) != 0 || cap(next.B) < 5<<20 {
+		t.Errorf("Get = %d bytes of %d, want none of at least 5 MiB", len(next.B), cap(next.B))
 	}
 }
