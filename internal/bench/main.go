@@ -9,7 +9,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -25,6 +24,7 @@ import (
 	"github.com/prometheus/procfs"
 
 	"github.com/yaya-ai/yaya/internal/bench/load"
+	"github.com/yaya-ai/yaya/internal/freeport"
 )
 
 // Parameters of the relay's measurement; flags narrow them down.
@@ -130,12 +130,11 @@ func start(bin, dir string, servers map[string]any, env ...string) (*daemon, tim
 
 // startWith runs yaya with further flags; with a certificate it is reached over TLS alone.
 func startWith(bin, dir string, servers map[string]any, flags []string, env ...string) (*daemon, time.Duration, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // picks a port
+	port, err := freeport.Pick(context.Background())
 	if err != nil {
 		return nil, 0, err
 	}
-	addr := l.Addr().String()
-	_ = l.Close()
+	addr := fmt.Sprint("127.0.0.1:", port)
 	config := filepath.Join(dir, "mcp.json")
 	data, err := json.Marshal(map[string]any{"mcpServers": servers})
 	if err != nil {

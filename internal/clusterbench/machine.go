@@ -14,9 +14,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
+	"strconv"
 	"syscall"
 	"time"
+
+	"github.com/yaya-ai/yaya/internal/freeport"
 )
 
 // process is one that the bench has started, and that it waits for.
@@ -56,12 +58,11 @@ func openMachine(g *ground, i int, bin string) (*machine, error) {
 	if !g.isolated {
 		var ports [3]string
 		for n := range ports {
-			l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // picks a port
+			port, err := freeport.Pick(context.Background())
 			if err != nil {
 				return nil, err
 			}
-			defer l.Close() // after all have one
-			_, ports[n], _ = strings.Cut(l.Addr().String(), ":")
+			ports[n] = strconv.Itoa(port)
 		}
 		m.addr, m.natsHost, m.clientPort, m.routePort = "127.0.0.1:"+ports[0], "127.0.0.1", ports[1], ports[2]
 	}

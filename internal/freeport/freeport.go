@@ -1,7 +1,10 @@
-// Package freeport names free ports of the loopback interface to tests. It is not shipped.
+// Package freeport names free ports of the loopback interface to tests and benchmarks. It is
+// not shipped.
 package freeport
 
 import (
+	"context"
+	"fmt"
 	"math/rand/v2"
 	"net"
 	"strconv"
@@ -19,30 +22,34 @@ var next = func() *atomic.Uint32 {
 	return n
 }()
 
-// Addr returns an address of 127.0.0.1 where nothing listens. No other test of the
-// same binary gets it. Tests may call it at the same time.
-func Addr(t testing.TB) string {
-	t.Helper()
+// Pick returns a port of 127.0.0.1 where nothing listens. Nobody else in the same process
+// gets it. It may be called at the same time.
+func Pick(ctx context.Context) (int, error) {
 	var err error
 	for range 100 {
-		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(int(first+next.Add(1)%ports)))
+		port := int(first + next.Add(1)%ports)
 		var l net.Listener
-		if l, err = new(net.ListenConfig).Listen(t.Context(), "tcp", addr); err == nil {
-			_ = l.Close()
-			return addr
+		if l, err = new(net.ListenConfig).Listen(ctx, "tcp", at(port)); err == nil {
+			return port, l.Close()
 		}
 	}
-	t.Fatalf("Listen on 100 ports = %v, want one that is free", err)
-	return ""
+	return 0, fmt.Errorf("none of 100 ports of 127.0.0.1 is free: %w", err)
 }
 
-// Port returns the port of an [Addr].
+func at(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+
+// Port is [Pick] for a test.
 func Port(t testing.TB) int {
 	t.Helper()
-	_, port, _ := net.SplitHostPort(Addr(t))
-	n, err := strconv.Atoi(port)
+	port, err := Pick(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return n
+	return port
+}
+
+// Addr returns the address of a [Port].
+func Addr(t testing.TB) string {
+	t.Helper()
+	return at(Port(t))
 }

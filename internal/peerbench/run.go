@@ -7,12 +7,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/yaya-ai/yaya/internal/freeport"
 )
 
 // keeper owns an upstream over HTTP: a process that it starts again, at the same
@@ -100,7 +101,7 @@ func (r *runner) start(ctx context.Context, p *peer, kind string) (*running, err
 	if err != nil {
 		return nil, err
 	}
-	port, err := freePort()
+	port, err := freeport.Pick(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -203,13 +204,4 @@ func (r *running) usage(self string) (usage, error) {
 		return usage{}, err
 	}
 	return used("/proc", members, self), nil
-}
-
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // picks a port
-	if err != nil {
-		return 0, err
-	}
-	port := l.Addr().(*net.TCPAddr).Port
-	return port, l.Close()
 }
