@@ -90,7 +90,7 @@ func TestRestoreRefuses(t *testing.T) {
 		return file
 	}
 	flipped := bytes.Clone(whole)
-	flipped[len(flipped)/2] ^= 4
+	flipped[len(flipped)-8] ^= 4 // of gzip's sum: a bit elsewhere may be one that changes nothing
 	for name, c := range map[string]struct {
 		file   string
 		before func(to *Flags)
