@@ -48,7 +48,28 @@ type agent struct {
 	open map[string]*session
 }
 
-func (a *agent) request(ctx context.Context, method string, params []byte) (any, error) {
+// request implements [handler]. A prompt begins at once: session/cancel may be the next line.
+func (a *agent) request(method string, params []byte) func(context.Context) (any, error) {
+	if method != "session/prompt" {
+		return func(ctx context.Context) (any, error) { return a.answer(ctx, method, params) }
+	}
+	var s *session
+	var t *turn
+	content, err := handle(params, func(p prompt) (content []block, err error) {
+		if s, err = a.session(p.Session); err == nil {
+			t, err = s.begin()
+		}
+		return p.Content, err
+	})
+	return func(ctx context.Context) (any, error) {
+		if err != nil {
+			return nil, err
+		}
+		return s.answer(ctx, t, content)
+	}
+}
+
+func (a *agent) answer(ctx context.Context, method string, params []byte) (any, error) {
 	switch method {
 	case "initialize":
 		return a.initialize(), nil // of an older or newer client, too: it learns which version this is
@@ -74,14 +95,6 @@ func (a *agent) request(ctx context.Context, method string, params []byte) (any,
 				err = nil // it is gone, as it should be
 			}
 			return struct{}{}, err
-		})
-	case "session/prompt":
-		return handle(params, func(p prompt) (any, error) {
-			s, err := a.session(p.Session)
-			if err != nil {
-				return nil, err
-			}
-			return s.answer(ctx, p.Content)
 		})
 	}
 	return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "yaya does not know the method " + method}
@@ -134,12 +147,14 @@ func (a *agent) load(ctx context.Context, p opening, past bool) error {
 	s := newSession(a, p.Session, p)
 	last := ""
 	if past {
-		if last, err = a.api.Past(ctx, p.Session, s.take); err != nil {
-			return fault(err)
-		}
+		last, err = a.api.Past(ctx, p.Session, s.take)
 	}
-	now, err := a.api.Snapshot(ctx, p.Session)
+	var now chat.Snapshot
+	if err == nil {
+		now, err = a.api.Snapshot(ctx, p.Session)
+	}
 	if err != nil {
+		s.end()
 		return fault(err)
 	}
 	if last == "" {
@@ -214,10 +229,10 @@ func (p opening) check() error {
 }
 
 // handle decodes the parameters of a request.
-func handle[P any](params []byte, f func(P) (any, error)) (any, error) {
+func handle[P, R any](params []byte, f func(P) (R, error)) (out R, err error) {
 	var p P
 	if err := json.Unmarshal(params, &p); err != nil {
-		return nil, wrong("the parameters do not have the form that the method has: " + err.Error())
+		return out, wrong("the parameters do not have the form that the method has: " + err.Error())
 	}
 	return f(p)
 }

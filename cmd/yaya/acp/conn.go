@@ -22,10 +22,15 @@ const (
 	codeCancel = -32800   // of the protocol: the request was cancelled
 )
 
-// handler answers requests and takes notifications. A request is handled on a goroutine of
-// its own, a notification on the one that reads.
+// errWithdrawn is the cause of the end of a request that the editor has withdrawn. A request
+// also ends with the connection, which cancels nothing in yaya.
+var errWithdrawn = errors.New("the editor has withdrawn the request")
+
+// handler takes requests and notifications in their order, on the goroutine that reads. A request
+// begins there, so that a notification behind it finds it; the function that request returns
+// answers it, on a goroutine of its own.
 type handler interface {
-	request(ctx context.Context, method string, params []byte) (any, error)
+	request(method string, params []byte) func(ctx context.Context) (any, error)
 	notification(method string, params []byte)
 }
 
@@ -41,8 +46,8 @@ type conn struct {
 	mu      sync.Mutex
 	last    int64
 	waiting map[int64]chan reply
-	running map[string]context.CancelFunc // requests of the editor, by raw id
-	over    bool                          // no request is taken any longer
+	running map[string]context.CancelCauseFunc // requests of the editor, by raw id
+	over    bool                               // no request is taken any longer
 }
 
 type reply struct {
@@ -51,7 +56,7 @@ type reply struct {
 }
 
 func newConn(w io.Writer, h handler) *conn {
-	return &conn{h: h, w: w, waiting: map[int64]chan reply{}, running: map[string]context.CancelFunc{}}
+	return &conn{h: h, w: w, waiting: map[int64]chan reply{}, running: map[string]context.CancelCauseFunc{}}
 }
 
 // serve reads until r ends, and returns nil then, or until ctx does; it ends what runs and
@@ -112,18 +117,19 @@ func (c *conn) read(ctx context.Context, r io.Reader) error {
 }
 
 func (c *conn) handle(ctx context.Context, id, method string, params []byte, done func()) {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancelCause(ctx)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.over {
-		cancel()
+		cancel(nil)
 		return
 	}
 	c.running[id] = cancel
+	answer := c.h.request(method, params)
 	c.wg.Go(func() {
 		defer done()
-		defer cancel()
-		result, err := c.h.request(ctx, method, params)
+		defer cancel(nil)
+		result, err := answer(ctx)
 		c.mu.Lock()
 		delete(c.running, id)
 		c.mu.Unlock()
@@ -142,7 +148,7 @@ func (c *conn) withdrawn(params []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if cancel := c.running[string(p.RequestID)]; cancel != nil {
-		cancel()
+		cancel(errWithdrawn)
 	}
 }
 

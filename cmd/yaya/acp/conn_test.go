@@ -17,13 +17,15 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // echo answers with the method, waits for the end of the request in "wait", and notes notifications.
 type echo struct{ told chan string }
 
-func (e *echo) request(ctx context.Context, method string, params []byte) (any, error) {
-	if method == "wait" {
-		e.told <- "waits"
-		<-ctx.Done()
-		return nil, ctx.Err()
+func (e *echo) request(method string, params []byte) func(context.Context) (any, error) {
+	return func(ctx context.Context) (any, error) {
+		if method == "wait" {
+			e.told <- "waits"
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		return method + string(params), nil
 	}
-	return method + string(params), nil
 }
 
 func (e *echo) notification(method string, _ []byte) { e.told <- method }

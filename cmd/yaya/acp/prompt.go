@@ -13,33 +13,44 @@ import (
 	"github.com/yaya-ai/yaya/cmd/yaya/chat"
 )
 
-// answer sends a message, and returns when its turn is over.
-func (s *session) answer(ctx context.Context, content []block) (any, error) {
-	parts, err := s.parts(ctx, content)
-	if err != nil {
-		return nil, err
-	}
-	t := &turn{message: "msg_" + strings.ToLower(rand.Text()), over: make(chan outcome, 1)}
+// begin makes room for a prompt, of which a session has one at a time.
+func (s *session) begin() (*turn, error) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.err != nil {
-		s.mu.Unlock()
-		return nil, s.failure()
+		return nil, fault(s.err)
 	}
 	if s.prompt != nil {
-		s.mu.Unlock()
 		return nil, wrong("a prompt of this session is being worked on: it ends, or session/cancel ends it")
 	}
-	s.prompt = t
+	s.prompt = &turn{message: "msg_" + strings.ToLower(rand.Text()), sent: make(chan struct{}), over: make(chan outcome, 1)}
+	return s.prompt, nil
+}
+
+// send sends the message of a prompt.
+func (s *session) send(ctx context.Context, t *turn, content []block) error {
+	defer close(t.sent)
+	parts, err := s.parts(ctx, content)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
 	told := s.servers
 	s.servers = nil
 	s.mu.Unlock()
 	if len(told) > 0 {
 		s.update(chunk{Kind: "agent_message_chunk", Message: "yaya", Content: text(fmt.Sprintf("yaya starts no MCP servers that an editor names (%s). Its own are in use; `yaya mcp add` or `yaya mcp import` adds these.\n\n", strings.Join(told, ", ")))})
 	}
-	// A turn that somebody else has started ends first.
-	if err := s.a.api.Say(ctx, s.id, t.message, parts, "queue"); err != nil {
+	// A turn that somebody else has started ends first. The message does not end with the request:
+	// yaya may have taken it, and then there is a turn to cancel.
+	return fault(s.a.api.Say(s.ctx, s.id, t.message, parts, "queue"))
+}
+
+// answer sends the message of a prompt, and returns when its turn is over.
+func (s *session) answer(ctx context.Context, t *turn, content []block) (any, error) {
+	if err := s.send(ctx, t, content); err != nil {
 		s.finish(func(x *turn) bool { return x == t }, outcome{})
-		return nil, fault(err)
+		return nil, err
 	}
 	select {
 	case out := <-t.over:
@@ -47,8 +58,11 @@ func (s *session) answer(ctx context.Context, content []block) (any, error) {
 			return nil, fault(out.err)
 		}
 		return stopped{out.reason}, nil
-	case <-ctx.Done(): // the request was withdrawn, which is as good as session/cancel
-		s.cancel()
+	case <-ctx.Done():
+		if context.Cause(ctx) != errWithdrawn {
+			return nil, ctx.Err() // the editor is gone, and the turn goes on
+		}
+		s.cancel() // as session/cancel does
 		out := <-t.over
 		if out.err != nil {
 			return nil, ctx.Err()
@@ -66,13 +80,24 @@ func (s *session) cancel() {
 	})
 }
 
-// abandon cancels the turn of the prompt, or takes the prompt out of the queue.
+// abandon cancels the turn of the prompt, or takes the prompt out of the queue. A message that is
+// on its way arrives first: until then, a running turn would be somebody else's.
 func (s *session) abandon(ctx context.Context) error {
 	s.mu.Lock()
 	t := s.prompt
-	begun := t != nil && t.id != ""
 	s.mu.Unlock()
 	if t == nil {
+		return nil
+	}
+	select {
+	case <-t.sent:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	s.mu.Lock()
+	over, begun := s.prompt != t, t.id != ""
+	s.mu.Unlock()
+	if over {
 		return nil
 	}
 	if !begun {
@@ -171,9 +196,13 @@ func (s *session) link(uri string) string {
 
 // fenced puts a text into a block of code that it cannot leave.
 func fenced(body string) string {
-	fence := "```"
-	for strings.Contains(body, fence) {
-		fence += "`"
+	longest, n := 2, 0 // backticks in a row
+	for _, c := range []byte(body) {
+		if n++; c != '`' {
+			n = 0
+		}
+		longest = max(longest, n)
 	}
+	fence := strings.Repeat("`", longest+1)
 	return fence + "\n" + strings.TrimSuffix(body, "\n") + "\n" + fence
 }

@@ -35,7 +35,8 @@ type session struct {
 // turn is the turn of a prompt, which waits for its end.
 type turn struct {
 	message string
-	id      string // "" while it waits for its turn to begin
+	id      string        // "" while it waits for its turn to begin
+	sent    chan struct{} // closed when yaya has the message, or has refused it
 	over    chan outcome
 }
 
@@ -76,12 +77,6 @@ func (s *session) start(last string, open []chat.Ask) {
 		s.mu.Unlock()
 		s.finish(func(*turn) bool { return true }, outcome{err: err})
 	})
-}
-
-func (s *session) failure() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return fault(s.err)
 }
 
 func (s *session) update(u any) { s.a.conn.notify("session/update", notice{s.id, u}) }

@@ -26,6 +26,7 @@ func described(folder string, c call) toolCall {
 		Patch   string `json:"patch"`
 		Old     string `json:"old_text"`
 		New     string `json:"new_text"`
+		All     bool   `json:"replace_all"`
 		Files   []struct {
 			Path string `json:"path"`
 		} `json:"files"`
@@ -52,6 +53,9 @@ func described(folder string, c call) toolCall {
 	case "edit":
 		if in.Path != "" {
 			out.Content = []content{{Type: "diff", Path: absolute(folder, in.Path), Old: &in.Old, New: &in.New}}
+		}
+		if in.All {
+			out.Content = append(out.Content, shown("replaces the text wherever it is in the file"))
 		}
 	case "multi_read":
 		for _, f := range in.Files {
@@ -102,15 +106,21 @@ func diffs(folder, text string) (all []content, at []location) {
 	return all, at
 }
 
-// asked is a question as the editor shows it. Its options are those of a decision.
+// asked is a question as the editor shows it: with all that would run, because a title is cut, and
+// not every editor shows the input. Its options are those of a decision.
 func (s *session) asked(q chat.Ask) question {
 	c := described(s.folder, call{q.Call, q.Tool, q.Input})
 	yes, always, no := "Allow", "Allow the same call in this session", "Reject"
 	if body, ok := chat.FolderQuestion(q); ok {
 		c.Title, c.Kind, c.Content, c.Input = "May yaya trust this folder?", "other", []content{shown(fenced(body))}, nil
 		yes, always, no = "Trust the folder", "Trust it in this session", "Do not trust it"
-	} else if q.Brief != "" {
-		c.Title = line(q.Brief)
+	} else {
+		if q.Brief != "" {
+			c.Title = line(q.Brief)
+		}
+		if len(c.Content) == 0 { // a change is shown as its diffs
+			c.Content = []content{shown(fenced(chat.Arguments(q)))}
+		}
 	}
 	c.Status = pending
 	return question{s.id, c, []option{

@@ -1,0 +1,20 @@
+package chat
+
+import (
+	"strings"
+
+	"github.com/yaya-ai/yaya/internal/callargs"
+)
+
+// Arguments returns everything that a question is about, in lines whose invisible characters are
+// visible. A line of a text of several lines stands behind a bar.
+func Arguments(a Ask) string {
+	var b strings.Builder
+	for _, l := range callargs.Lines(a.Tool, a.Input) {
+		if l.Inner {
+			b.WriteString("│ ")
+		}
+		b.WriteString(clean(l.Head, len(l.Head)) + clean(l.Text, len(l.Text)) + "\n")
+	}
+	return b.String()
+}
