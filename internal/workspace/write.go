@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -37,7 +38,7 @@ func (w *Workspace) Apply(edits []Edit) (err error) {
 	var temps []string
 	defer func() {
 		for _, t := range temps {
-			_ = w.root.Remove(t) // it has been renamed, or is not needed
+			_ = w.remove(t) // it has been renamed, or is not needed
 		}
 		if err == nil {
 			return
@@ -102,6 +103,63 @@ func (w *Workspace) Writable(p string) error {
 	return nil
 }
 
+// above opens the folder above a path, in which every name is a folder and none a link, and returns it
+// with the path's own name.
+func (w *Workspace) above(p string) (*os.Root, string, error) {
+	dir, err := w.root.OpenRoot(".")
+	if err != nil {
+		return nil, "", err
+	}
+	for {
+		name, rest, more := strings.Cut(p, "/")
+		if !more {
+			return dir, p, nil
+		}
+		next, err := enter(dir, name)
+		if err = errors.Join(err, dir.Close()); err != nil {
+			return nil, "", err
+		}
+		dir, p = next, rest
+	}
+}
+
+// enter opens a folder in a folder. A link is an error, even one that takes the folder's place
+// meanwhile.
+func enter(dir *os.Root, name string) (*os.Root, error) {
+	want, err := dir.Lstat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !want.IsDir() {
+		return nil, ErrLink
+	}
+	next, err := dir.OpenRoot(name)
+	if err != nil {
+		return nil, err
+	}
+	got, err := next.Stat(".")
+	if err == nil && !os.SameFile(got, want) {
+		err = ErrLink
+	}
+	if err != nil {
+		return nil, errors.Join(err, next.Close())
+	}
+	return next, nil
+}
+
+// within calls f with the folder above a path, and the path's own name.
+func (w *Workspace) within(p string, f func(dir *os.Root, name string) error) error {
+	dir, name, err := w.above(p)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f(dir, name), dir.Close())
+}
+
+func (w *Workspace) remove(p string) error {
+	return w.within(p, func(dir *os.Root, name string) error { return dir.Remove(name) })
+}
+
 // folders makes the folders above a file, and returns how to take them away again.
 func (w *Workspace) folders(dir string) ([]undo, error) {
 	var made []undo
@@ -111,10 +169,10 @@ func (w *Workspace) folders(dir string) ([]undo, error) {
 	at := ""
 	for part := range strings.SplitSeq(dir, "/") {
 		at = path.Join(at, part)
-		err := w.root.Mkdir(at, 0o755)
+		err := w.within(at, func(dir *os.Root, name string) error { return dir.Mkdir(name, 0o755) })
 		if err == nil {
 			gone := at
-			made = append(made, func() error { return w.root.Remove(gone) })
+			made = append(made, func() error { return w.remove(gone) })
 			continue
 		}
 		if !errors.Is(err, fs.ErrExist) {
@@ -124,52 +182,65 @@ func (w *Workspace) folders(dir string) ([]undo, error) {
 	return made, nil
 }
 
+// write writes a new file beside a file, and returns its path. Nobody can know its name before, or
+// have left a file of that name.
+func (w *Workspace) write(beside string, data []byte, mode fs.FileMode) (tmp string, err error) {
+	tmp = path.Join(path.Dir(beside), ".yaya-"+rand.Text()+".tmp")
+	return tmp, w.within(tmp, func(dir *os.Root, name string) error {
+		f, err := dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+		if err != nil {
+			return err
+		}
+		_, err = f.Write(data)
+		if err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err != nil {
+			return errors.Join(err, dir.Remove(name))
+		}
+		return nil
+	})
+}
+
+// rename puts a file that was written beside another one in its place.
+func (w *Workspace) rename(tmp, p string) error {
+	return w.within(p, func(dir *os.Root, name string) error { return dir.Rename(path.Base(tmp), name) })
+}
+
 // stage writes the new content beside the file.
 func (w *Workspace) stage(e Edit) (string, error) {
 	mode := e.Mode
-	if e.Exactly {
-		mode = e.Mode
-	} else if info, err := w.root.Lstat(e.Path); err == nil {
-		mode = info.Mode().Perm()
-	} else if mode == 0 {
-		mode = 0o644
+	if !e.Exactly {
+		if info, err := w.root.Lstat(e.Path); err == nil {
+			mode = info.Mode().Perm()
+		} else if mode == 0 {
+			mode = 0o644
+		}
 	}
-	tmp := path.Join(path.Dir(e.Path), fmt.Sprintf(".%s.%d.yaya-tmp", path.Base(e.Path), os.Getpid()))
-	f, err := w.root.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
-	if err != nil {
-		return "", err
-	}
-	_, err = f.Write(e.Data)
-	if err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err != nil {
-		return "", errors.Join(err, w.root.Remove(tmp))
-	}
-	return tmp, nil
+	return w.write(e.Path, e.Data, mode)
 }
 
 // replace puts the new content in the file's place, and returns how to put the old
 // one back.
 func (w *Workspace) replace(e Edit, staged string) (undo, error) {
-	kept := path.Join(path.Dir(e.Path), fmt.Sprintf(".%s.%d.yaya-old", path.Base(e.Path), os.Getpid()))
 	old, info, err := w.Read(e.Path)
 	exists := err == nil
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	if e.Delete {
-		err = w.root.Remove(e.Path)
+		err = w.remove(e.Path)
 	} else {
-		err = w.root.Rename(staged, e.Path)
+		err = w.rename(staged, e.Path)
 	}
 	if err != nil {
 		return nil, err
 	}
 	return func() error {
 		if !exists {
-			return w.root.Remove(e.Path)
+			return w.remove(e.Path)
 		}
-		if err := w.root.WriteFile(kept, old, info.Mode().Perm()); err != nil {
+		kept, err := w.write(e.Path, old, info.Mode().Perm())
+		if err != nil {
 			return err
 		}
-		return w.root.Rename(kept, e.Path)
+		return w.rename(kept, e.Path)
 	}, nil
 }
