@@ -8,7 +8,9 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"time"
+	"unicode/utf8"
 
 	"github.com/yaya-ai/yaya/internal/atomicfile"
 	"github.com/yaya-ai/yaya/internal/hostfile"
@@ -20,6 +22,7 @@ const (
 	stepsFile = "steps.json"
 	seenFile  = "seen.json"
 	maxJSON   = 64 << 20
+	maxText   = 32 << 20 // of the steps
 )
 
 // seen identifies the state of a file without reading it.
@@ -41,6 +44,7 @@ type known struct {
 type kept struct {
 	root   *os.Root
 	secret func(data []byte) bool
+	most   int64 // bytes that steps need
 }
 
 func (s *Store) folder(session string) (*kept, error) {
@@ -51,62 +55,92 @@ func (s *Store) folder(session string) (*kept, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &kept{root, s.secret}, nil
+	return &kept{root, s.secret, s.most}, nil
 }
 
 func (k *kept) close() { _ = k.root.Close() } // its files are closed
 
+// tick is by how much the times of files are coarser than ours at most.
+const tick = 20 * time.Millisecond
+
 // picture is a workspace at one moment.
 type picture struct {
 	files map[string]*content
-	large map[string]seen      // files that are not kept: too large, or with a secret
-	newer map[string]time.Time // when files have changed last, with their attributes
+	at    map[string]seen // of the files
+	large map[string]seen // files that are not kept: too large, with a secret, or with a name that is not text
+	left  map[string]bool // files and folders of which nothing is known, "." for some of them
+}
+
+// there reports whether a path that the picture does not have may have been a file.
+func (p picture) there(at string) bool {
+	for ; ; at = path.Dir(at) {
+		if p.left[at] {
+			return true
+		}
+		if at == "." {
+			return false
+		}
+	}
 }
 
 // look notes the state of a workspace and keeps the content of files that it has not seen as they
 // are.
 func (k *kept) look(ctx context.Context, w *workspace.Workspace) (picture, error) {
-	was := map[string]known{}
-	if err := k.load(seenFile, &was); err != nil {
-		return picture{}, err
-	}
-	now, out, total := map[string]known{}, picture{files: map[string]*content{}, large: map[string]seen{}, newer: map[string]time.Time{}}, int64(0)
-	err := w.Walk(ctx, ".", func(e workspace.Entry) error {
+	was, recent := k.seen(), time.Now().Add(-tick).UnixNano()
+	now, total := map[string]known{}, int64(0)
+	out := picture{files: map[string]*content{}, at: map[string]seen{}, large: map[string]seen{}, left: map[string]bool{}}
+	leave := func(p string) { out.left[p] = true }
+	err := w.WalkAll(ctx, ".", func(e workspace.Entry) error {
 		if e.Dir {
 			return nil
 		}
 		info, err := w.Root().Lstat(e.Path)
 		if err != nil || !info.Mode().IsRegular() {
-			return nil //nolint:nilerr // it is gone, and a change of it is not this call's
+			leave(e.Path) // it has just changed
+			return nil    //nolint:nilerr // and a change of it is not this call's
 		}
 		at := identify(info)
-		if total += info.Size(); info.Size() > maxFile || len(now) == maxFiles || total > maxBytes {
+		if total += info.Size(); info.Size() > maxFile || len(now) == maxFiles || total > maxBytes || !utf8.ValidString(e.Path) {
 			total -= info.Size()
-			if len(out.large) < maxFiles {
-				out.large[e.Path] = at
-			}
+			out.large[e.Path] = at
 			return nil
 		}
 		before, ok := was[e.Path]
 		if !ok || before.seen != at {
-			c, err := k.keep(w, e.Path)
-			if err == nil && c != nil && c.SHA == "" {
+			c, data, err := read(w, e.Path)
+			if err != nil || c == nil {
+				leave(e.Path) // it cannot be read, has several names, or is gone
+				return nil    //nolint:nilerr // and is not covered
+			}
+			if c, err = k.put(c, data); err != nil {
+				return err
+			}
+			if c.SHA == "" {
 				out.large[e.Path] = at
 				return nil
 			}
-			if err != nil || c == nil {
-				return nil //nolint:nilerr // it cannot be read, or has just changed
-			}
 			before = known{at, c.SHA}
 		}
-		now[e.Path], out.newer[e.Path] = before, time.Unix(0, max(at.CTime, at.Time))
+		if max(at.CTime, at.Time) > recent {
+			before.seen = seen{} // it may change again without another time
+		}
+		now[e.Path], out.at[e.Path] = before, at
 		out.files[e.Path] = &content{before.SHA, at.Mode}
 		return nil
-	})
+	}, leave)
 	if err != nil {
 		return picture{}, err
 	}
 	return out, k.store(seenFile, now)
+}
+
+// seen returns the files of the last look. They only save reading them again.
+func (k *kept) seen() map[string]known {
+	was := map[string]known{}
+	if k.load(seenFile, &was) != nil {
+		return map[string]known{}
+	}
+	return was
 }
 
 func identify(info fs.FileInfo) seen {
@@ -119,10 +153,15 @@ func (k *kept) keep(w *workspace.Workspace, p string) (*content, error) {
 	if err != nil || c == nil || c.SHA == "" {
 		return c, err
 	}
-	if k.secret(data) {
+	return k.put(c, data)
+}
+
+// put keeps the content of a file, unless it is too large or has a secret.
+func (k *kept) put(c *content, data []byte) (*content, error) {
+	if c.SHA == "" || k.secret(data) {
 		return &content{Mode: c.Mode}, nil
 	}
-	if _, err := k.root.Lstat(blobName(c.SHA)); err == nil {
+	if info, err := k.root.Lstat(blobName(c.SHA)); err == nil && info.Size() == int64(len(data)) {
 		return c, nil
 	}
 	// Without a sync, which takes long for thousands of files: whoever reads it compares the sum.
@@ -152,53 +191,72 @@ func (k *kept) steps() (out []step, err error) {
 	return out, err
 }
 
-// add adds a step. The oldest ones give way, and so does content that no step needs.
+// add adds a step.
 func (k *kept) add(st step) error {
 	all, err := k.steps()
 	if err != nil {
 		return err
 	}
-	all = append(all, st)
-	if n := len(all) - maxSteps; n > 0 {
-		all = all[n:]
-	}
-	return k.write(all)
+	return k.write(append(all, st))
 }
 
-// write replaces the steps, and removes content that nothing needs.
+// write replaces the steps. The oldest ones give way until the others are within the bounds, and so
+// does content that nothing needs.
 func (k *kept) write(all []step) error {
-	if err := k.store(stepsFile, all); err != nil {
-		return err
-	}
-	needed := map[string]bool{}
-	for _, st := range all {
-		for _, f := range st.Files {
-			if f.Before != nil {
-				needed[f.Before.SHA] = true
-			}
-		}
-	}
-	was := map[string]known{}
-	if err := k.load(seenFile, &was); err != nil {
-		return err
-	}
-	for _, f := range was {
-		needed[f.SHA] = true
-	}
-	dir, err := k.root.Open("blobs")
+	sizes, err := k.blobs()
 	if err != nil {
 		return err
 	}
-	names, err := dir.Readdirnames(-1)
-	if err = errors.Join(err, dir.Close()); err != nil {
-		return err
+	needed := map[string]bool{}
+	bytes, text, from := int64(0), 0, len(all)
+	for from > 0 && len(all)-from < maxSteps {
+		raw, err := json.Marshal(all[from-1])
+		if err != nil {
+			return err
+		}
+		for _, f := range all[from-1].Files {
+			if f.Before != nil && !needed[f.Before.SHA] {
+				needed[f.Before.SHA] = true
+				bytes += sizes[f.Before.SHA]
+			}
+		}
+		if text += len(raw); text > maxText || bytes > k.most {
+			break // what was counted of it goes with the next step
+		}
+		from--
 	}
-	for _, name := range names {
+	if len(all) > 0 && from == len(all) {
+		err = errors.New("it changes too much")
+	}
+	if serr := k.store(stepsFile, all[from:]); serr != nil {
+		return serr
+	}
+	for _, f := range k.seen() {
+		needed[f.SHA] = true
+	}
+	for name := range sizes {
 		if !needed[name] {
 			err = errors.Join(err, k.root.Remove(blobName(name)))
 		}
 	}
 	return err
+}
+
+// blobs returns the sizes of all kept content.
+func (k *kept) blobs() (map[string]int64, error) {
+	dir, err := k.root.Open("blobs")
+	if err != nil {
+		return nil, err
+	}
+	infos, err := dir.Readdir(-1)
+	if err = errors.Join(err, dir.Close()); err != nil {
+		return nil, err
+	}
+	out := map[string]int64{}
+	for _, i := range infos {
+		out[i.Name()] = i.Size()
+	}
+	return out, nil
 }
 
 // load reads a file; a missing one is empty.

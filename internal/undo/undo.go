@@ -6,9 +6,9 @@
 // as the call's.
 //
 // Not covered are files that .gitignore leaves out, Git's own, links and devices, empty folders,
-// files with several names, a secret of yaya's or more than 4 MiB, and of a workspace with more
-// than 20,000 files, or 128 MiB, the rest. A step names the files that changed and are not covered
-// for their size or a secret.
+// files with several names, a secret of yaya's, a name that is not UTF-8 or more than 4 MiB, and of
+// a workspace with more than 20,000 files, or 128 MiB, the rest. A step names the files that changed
+// and are not covered for their size, name or a secret.
 package undo
 
 import (
@@ -35,6 +35,7 @@ const (
 	maxFiles = 20_000    // of a workspace
 	maxBytes = 128 << 20 // of a workspace
 	maxSteps = 100       // of a session
+	maxKept  = 512 << 20 // bytes that the steps of a session need
 	maxNamed = 20        // files in an error
 )
 
@@ -85,6 +86,7 @@ type Undone struct {
 type Store struct {
 	root   *os.Root
 	secret func(data []byte) bool
+	most   int64 // maxKept
 
 	mu       sync.Mutex
 	sessions map[string]*calls
@@ -112,17 +114,16 @@ func (s *Store) of(session string) *calls {
 // New returns a store that keeps its files in root, which stays the caller's. It keeps no content
 // that secret says has a secret.
 func New(root *os.Root, secret func(data []byte) bool) *Store {
-	return &Store{root: root, secret: secret, sessions: map[string]*calls{}}
+	return &Store{root: root, secret: secret, most: maxKept, sessions: map[string]*calls{}}
 }
 
 // group is a step whose calls still run.
 type group struct {
 	calls  int
-	start  time.Time
 	dir    string
-	whole  bool // the whole workspace was seen
+	whole  bool // the whole workspace was seen, as first
+	first  picture
 	before map[string]*content
-	large  map[string]seen
 	tools  []string
 }
 
@@ -148,22 +149,21 @@ func (s *Store) Begin(ctx context.Context, session, tool string, w *workspace.Wo
 		return nil, errors.New("a call in another folder is running")
 	}
 	if g == nil {
-		g = &group{start: time.Now(), dir: w.Dir(), before: map[string]*content{}, large: map[string]seen{}}
+		g = &group{dir: w.Dir(), before: map[string]*content{}}
 	}
 	if len(paths) == 0 {
 		now, err := at.look(ctx, w)
 		if err != nil {
 			return nil, err
 		}
-		if !g.whole {
-			g.large = now.large
-		}
 		for p, c := range now.files {
 			if _, known := g.before[p]; !known && !g.whole {
 				g.before[p] = c
 			}
 		}
-		g.whole = true
+		if !g.whole {
+			g.whole, g.first = true, now
+		}
 	}
 	for _, p := range paths {
 		if _, known := g.before[p]; known {
@@ -207,7 +207,7 @@ func (c *Change) Done(ctx context.Context) error {
 		}
 		for p, is := range now.large {
 			_, small := g.before[p]
-			if was, large := g.large[p]; !small && (!large || was != is) {
+			if was, large := g.first.large[p]; !small && was != is && (large || !g.first.there(p)) {
 				st.Without = append(st.Without, p)
 			}
 		}
@@ -245,17 +245,15 @@ func (g *group) compare(at *kept, w *workspace.Workspace, now picture, st *step)
 		if _, known := g.before[p]; known {
 			continue
 		}
-		// A file that was there before, and was not looked at, must not be taken for a new one.
-		if _, large := g.large[p]; large || !now.newer[p].After(g.start.Add(-slack)) {
-			continue
+		switch was, large := g.first.large[p]; {
+		case large && was != now.at[p]:
+			st.Without = append(st.Without, p)
+		case !large && !g.first.there(p): // a file that was there, and is not known, is not a new one
+			st.Files = append(st.Files, file{p, nil, now.files[p]})
 		}
-		st.Files = append(st.Files, file{p, nil, now.files[p]})
 	}
 	return nil
 }
-
-// slack is by how much the clock of a file system is behind ours at most.
-const slack = 20 * time.Millisecond
 
 // Undo undoes the last step of a session: its files are as before it, all of them or none. It
 // refuses a step of whose files one is neither as the step left it nor as it was before.

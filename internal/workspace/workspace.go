@@ -179,6 +179,13 @@ type Entry struct {
 // Walk visits the files and folders below p in order, without those that .gitignore
 // leaves out. visit may return [fs.SkipDir] or [fs.SkipAll].
 func (w *Workspace) Walk(ctx context.Context, p string, visit func(e Entry) error) error {
+	return w.WalkAll(ctx, p, visit, func(string) {})
+}
+
+// WalkAll is Walk, and tells left of what it leaves out: files and folders that .gitignore leaves
+// out, links, devices, what cannot be read and what is too deep; and p, if there is more than it
+// visits.
+func (w *Workspace) WalkAll(ctx context.Context, p string, visit func(e Entry) error, left func(path string)) error {
 	p, err := w.Clean(p)
 	if err != nil {
 		return err
@@ -209,7 +216,8 @@ func (w *Workspace) Walk(ctx context.Context, p string, visit func(e Entry) erro
 			if at == p {
 				return err
 			}
-			return nil // unreadable entries are left out
+			left(at)
+			return nil // it cannot be read
 		}
 		if at == p {
 			if !d.IsDir() {
@@ -217,12 +225,14 @@ func (w *Workspace) Walk(ctx context.Context, p string, visit func(e Entry) erro
 			}
 			return nil
 		}
-		if n++; n > maxEntries || strings.Count(at, "/") > maxDepth {
+		if n++; n > maxEntries {
+			left(p)
 			return fs.SkipAll
 		}
 		parts := strings.Split(at, "/")
 		above := scopes[path.Dir(at)]
-		if isGit(d.Name()) || (d.IsDir() && w.isRepository(at)) || gitignore.NewMatcher(above).Match(parts, d.IsDir()) {
+		if len(parts) > maxDepth+1 || isGit(d.Name()) || (d.IsDir() && w.isRepository(at)) || gitignore.NewMatcher(above).Match(parts, d.IsDir()) {
+			left(at)
 			if d.IsDir() {
 				return fs.SkipDir
 			}
@@ -238,6 +248,7 @@ func (w *Workspace) Walk(ctx context.Context, p string, visit func(e Entry) erro
 				e.Size = info.Size()
 			}
 		default:
+			left(at)
 			return nil // links and devices
 		}
 		return visit(e)

@@ -97,3 +97,15 @@ func TestSwappedFolder(t *testing.T) {
 		t.Errorf("the other folder has %v, %v; want nothing new", entries, err)
 	}
 }
+
+// One path that is too deep hides nothing behind it.
+func TestWalkGoesOnBehindDeepPaths(t *testing.T) {
+	w, dir := opened(t)
+	put(t, dir, strings.Repeat("a/", maxDepth+2)+"deep", "")
+	put(t, dir, "b", "")
+	var left, seen []string
+	err := w.WalkAll(t.Context(), ".", func(e Entry) error { seen = append(seen, e.Path); return nil }, func(p string) { left = append(left, p) })
+	if err != nil || seen[len(seen)-1] != "b" || len(left) != 1 {
+		t.Errorf("the last of %d is %.20q, and %d are left out, %v; want b, and one", len(seen), seen[len(seen)-1], len(left), err)
+	}
+}
