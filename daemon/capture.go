@@ -173,7 +173,7 @@ type cut struct {
 
 // open opens a file; without one, and for what is not a file, there is no cut.
 func (c *capture) open(name string) (*cut, error) {
-	f, err := c.data.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|hostfile.NoFollow, 0)
+	f, err := hostfile.OpenNoLink(c.data, name)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ELOOP) {
 		return nil, nil //nolint:nilnil // it is gone, or was replaced by a link
 	}

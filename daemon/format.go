@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/yaya-ai/yaya/internal/atomicfile"
@@ -85,7 +84,7 @@ func readSmall(data *os.Root, name string) ([]byte, error) { return readPlain(da
 
 // readPlain reads up to most bytes of a file that is neither a link nor a pipe.
 func readPlain(dir *os.Root, name string, most int64) ([]byte, error) {
-	f, err := dir.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|hostfile.NoFollow, 0)
+	f, err := hostfile.OpenNoLink(dir, name)
 	if err != nil {
 		return nil, err
 	}

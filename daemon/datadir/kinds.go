@@ -100,7 +100,10 @@ func notRegular() error {
 
 // open opens a regular file, and neither follows a link nor waits for a pipe.
 func (d *dir) open(name string) (*os.File, error) {
-	f, err := d.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|hostfile.NoFollow, 0)
+	f, err := hostfile.OpenNoLink(d.root, name)
+	if errors.Is(err, syscall.ELOOP) {
+		return nil, notRegular()
+	}
 	if err != nil {
 		return nil, err
 	}

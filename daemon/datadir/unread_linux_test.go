@@ -96,8 +96,11 @@ func TestWhatIsNoFileStays(t *testing.T) {
 		for what, put := range map[string]func(at string) error{
 			"a folder": func(at string) error { return os.Mkdir(at, 0o700) },
 			"a link":   func(at string) error { return os.Symlink("/etc/hostname", at) },
+			"a link to a neighbour": func(at string) error {
+				return errors.Join(os.WriteFile(at+".real", []byte("{}"), 0o600), os.Symlink(filepath.Base(at)+".real", at))
+			},
 		} {
-			if name == "memory.db" && what == "a link" {
+			if name == "memory.db" && strings.HasPrefix(what, "a link") {
 				continue // which SQLite follows
 			}
 			t.Run(what+" as "+name, func(t *testing.T) {

@@ -21,7 +21,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 	"unicode"
 
@@ -98,7 +97,7 @@ func read(dir *os.Root, name string) ([]byte, error) {
 	if !st.Mode().IsRegular() {
 		return nil, bad("it is %v and not a regular file: remove it", st.Mode().Type())
 	}
-	f, err := dir.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|hostfile.NoFollow, 0)
+	f, err := hostfile.OpenNoLink(dir, name)
 	if err != nil {
 		return nil, err
 	}

@@ -6,7 +6,7 @@
 // [NoFollow] is a flag for [OpenFile] and [os.OpenFile]. On Unix a link is an error then; on
 // Windows the link itself is opened, and it is not a regular file. So a caller has to check the
 // mode of what it has opened, which it does anyway because of pipes and devices. An [os.Root]
-// ignores the flag on Unix: it follows links, within its folder.
+// ignores the flag on Unix: it follows links, within its folder. [OpenNoLink] does not.
 //
 // # Locks
 //

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"syscall"
 	"testing"
 )
 
@@ -203,5 +204,31 @@ func TestFreeAndRights(t *testing.T) {
 	}
 	if how, fix, err := Exposed(f); how != "mode -rw-r-----" || fix != "chmod 600 "+f.Name() || err != nil {
 		t.Errorf("Exposed() of mode 640 = %q, %q, %v; want its mode and chmod 600", how, fix, err)
+	}
+}
+
+// A root follows links within its folder, whatever the flags are; OpenNoLink does not.
+func TestOpenNoLink(t *testing.T) {
+	dir := t.TempDir()
+	if err := errors.Join(os.WriteFile(filepath.Join(dir, "file"), []byte("text"), 0o600), os.Symlink("file", filepath.Join(dir, "link"))); err != nil {
+		t.Skip(err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = root.Close() }()
+	f, err := OpenNoLink(root, "file")
+	if err != nil {
+		t.Fatalf("OpenNoLink(file) = %v, want nil", err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if f, err := OpenNoLink(root, "link"); !errors.Is(err, syscall.ELOOP) {
+		t.Errorf("OpenNoLink(link) = %v, %v; want %v", f, err, syscall.ELOOP)
+	}
+	if _, err := OpenNoLink(root, "none"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("OpenNoLink(none) = %v, want %v", err, fs.ErrNotExist)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"syscall"
 
 	"github.com/yaya-ai/yaya/internal/hostfile"
 	"github.com/yaya-ai/yaya/internal/unread"
@@ -62,7 +61,7 @@ func ReadFile(root *os.Root, name string) ([]byte, error) {
 	if !st.Mode().IsRegular() {
 		return nil, unread.Error(bad(root, name, "it is not a regular file"))
 	}
-	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|hostfile.NoFollow, 0)
+	f, err := hostfile.OpenNoLink(root, name)
 	if err != nil {
 		return nil, err
 	}

@@ -238,7 +238,7 @@ func readPrivate(root *os.Root, name string, limit int64) ([]byte, error) {
 
 // readChecked is readRegular for a file that passes a check.
 func readChecked(root *os.Root, name string, limit int64, check func(*os.File) error) ([]byte, fs.FileInfo, error) {
-	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|hostfile.NoFollow, 0)
+	f, err := hostfile.OpenNoLink(root, name)
 	if errors.Is(err, syscall.ELOOP) {
 		err = errors.New("it is a link")
 	}

@@ -258,33 +258,35 @@ func TestTampering(t *testing.T) {
 		do   func(*place)
 		want []string
 	}{
-		"a bit of the seal":         {flip("sealed", 3), []string{File, "damaged", "restore", "move it away"}},
-		"a bit of the tag":          {flip("sealed", -1), []string{"damaged"}},
-		"a bit of the nonce":        {flip("nonce", 0), []string{"damaged"}},
-		"another key id":            {flip("key_id", 0), []string{KeyFile, "not the one"}},
-		"another kind of key":       {change(func(m map[string]any) { m["key"] = "keychain" }), []string{"keychain"}},
-		"an unknown kind of key":    {change(func(m map[string]any) { m["key"] = "none" }), []string{"damaged", `"none"`}},
-		"parameters beside a file":  {change(func(m map[string]any) { m["argon2id"] = map[string]any{} }), []string{"damaged"}},
-		"a newer version":           {change(func(m map[string]any) { m["version"] = 2 }), []string{File, "newer yaya"}},
-		"a member that is unknown":  {change(func(m map[string]any) { m["more"] = 1 }), []string{"damaged", "more"}},
-		"a short nonce":             {change(func(m map[string]any) { m["nonce"] = "AAAA" }), []string{"damaged"}},
-		"nothing sealed":            {change(func(m map[string]any) { m["sealed"] = "" }), []string{"damaged"}},
-		"half of it":                {func(p *place) { p.write(p.file()[:len(p.file())/2]) }, []string{"damaged"}},
-		"an empty file":             {func(p *place) { p.write(nil) }, []string{"damaged"}},
-		"two documents":             {func(p *place) { p.write(append(p.file(), p.file()...)) }, []string{"damaged"}},
-		"a huge file":               {func(p *place) { p.write(bytes.Repeat([]byte(" "), maxFile+1)) }, []string{File, "larger"}},
-		"a link":                    {func(p *place) { p.link(filepath.Join(p.data, File)) }, []string{File, "link"}},
-		"the key is gone":           {func(p *place) { p.remove(p.keyPath()) }, []string{KeyFile, "restore it", "--config-dir"}},
-		"the folder of the key":     {func(p *place) { p.remove(p.keyPath()); p.remove(p.key) }, []string{KeyFile, "restore it"}},
-		"another key":               {func(p *place) { p.writeKey(base64.StdEncoding.EncodeToString(make([]byte, 32)), 0o600) }, []string{KeyFile, "not the one"}},
-		"a key that is damaged":     {func(p *place) { p.writeKey("AAAA", 0o600) }, []string{KeyFile, "damaged"}},
-		"a key that is not base64":  {func(p *place) { p.writeKey(strings.Repeat("!", 44), 0o600) }, []string{KeyFile, "damaged"}},
-		"a key for the group":       {func(p *place) { p.chmodKey(0o640) }, []string{KeyFile, "chmod 600"}},
-		"a key for all":             {func(p *place) { p.chmodKey(0o604) }, []string{KeyFile, "chmod 600"}},
-		"a key that is a link":      {func(p *place) { p.link(p.keyPath()) }, []string{KeyFile, "link"}},
-		"a key that is a folder":    {func(p *place) { p.remove(p.keyPath()); p.mkdir(p.keyPath()) }, []string{KeyFile, "not a regular file"}},
-		"a file of another folder":  {func(p *place) { q := newPlace(p.t); q.set("x", canary); p.write(q.file()) }, []string{KeyFile, "not the one"}},
-		"an older file of this one": {nil, nil},
+		"a bit of the seal":                  {flip("sealed", 3), []string{File, "damaged", "restore", "move it away"}},
+		"a bit of the tag":                   {flip("sealed", -1), []string{"damaged"}},
+		"a bit of the nonce":                 {flip("nonce", 0), []string{"damaged"}},
+		"another key id":                     {flip("key_id", 0), []string{KeyFile, "not the one"}},
+		"another kind of key":                {change(func(m map[string]any) { m["key"] = "keychain" }), []string{"keychain"}},
+		"an unknown kind of key":             {change(func(m map[string]any) { m["key"] = "none" }), []string{"damaged", `"none"`}},
+		"parameters beside a file":           {change(func(m map[string]any) { m["argon2id"] = map[string]any{} }), []string{"damaged"}},
+		"a newer version":                    {change(func(m map[string]any) { m["version"] = 2 }), []string{File, "newer yaya"}},
+		"a member that is unknown":           {change(func(m map[string]any) { m["more"] = 1 }), []string{"damaged", "more"}},
+		"a short nonce":                      {change(func(m map[string]any) { m["nonce"] = "AAAA" }), []string{"damaged"}},
+		"nothing sealed":                     {change(func(m map[string]any) { m["sealed"] = "" }), []string{"damaged"}},
+		"half of it":                         {func(p *place) { p.write(p.file()[:len(p.file())/2]) }, []string{"damaged"}},
+		"an empty file":                      {func(p *place) { p.write(nil) }, []string{"damaged"}},
+		"two documents":                      {func(p *place) { p.write(append(p.file(), p.file()...)) }, []string{"damaged"}},
+		"a huge file":                        {func(p *place) { p.write(bytes.Repeat([]byte(" "), maxFile+1)) }, []string{File, "larger"}},
+		"a link":                             {func(p *place) { p.link(filepath.Join(p.data, File)) }, []string{File, "link"}},
+		"a link in its folder":               {func(p *place) { p.near(filepath.Join(p.data, File)) }, []string{File, "link"}},
+		"the key is gone":                    {func(p *place) { p.remove(p.keyPath()) }, []string{KeyFile, "restore it", "--config-dir"}},
+		"the folder of the key":              {func(p *place) { p.remove(p.keyPath()); p.remove(p.key) }, []string{KeyFile, "restore it"}},
+		"another key":                        {func(p *place) { p.writeKey(base64.StdEncoding.EncodeToString(make([]byte, 32)), 0o600) }, []string{KeyFile, "not the one"}},
+		"a key that is damaged":              {func(p *place) { p.writeKey("AAAA", 0o600) }, []string{KeyFile, "damaged"}},
+		"a key that is not base64":           {func(p *place) { p.writeKey(strings.Repeat("!", 44), 0o600) }, []string{KeyFile, "damaged"}},
+		"a key for the group":                {func(p *place) { p.chmodKey(0o640) }, []string{KeyFile, "chmod 600"}},
+		"a key for all":                      {func(p *place) { p.chmodKey(0o604) }, []string{KeyFile, "chmod 600"}},
+		"a key that is a link":               {func(p *place) { p.link(p.keyPath()) }, []string{KeyFile, "link"}},
+		"a key that is a link in its folder": {func(p *place) { p.near(p.keyPath()) }, []string{KeyFile, "link"}},
+		"a key that is a folder":             {func(p *place) { p.remove(p.keyPath()); p.mkdir(p.keyPath()) }, []string{KeyFile, "not a regular file"}},
+		"a file of another folder":           {func(p *place) { q := newPlace(p.t); q.set("x", canary); p.write(q.file()) }, []string{KeyFile, "not the one"}},
+		"an older file of this one":          {nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPlace(t)
@@ -346,6 +348,12 @@ func (p *place) link(path string) {
 	away := filepath.Join(p.t.TempDir(), "away")
 	p.must(os.Rename(path, away))
 	p.must(os.Symlink(away, path))
+}
+
+// near is link within the folder.
+func (p *place) near(path string) {
+	p.must(os.Rename(path, path+".away"))
+	p.must(os.Symlink(filepath.Base(path)+".away", path))
 }
 
 // all are the files, with their content and mode; the lock is not one.
