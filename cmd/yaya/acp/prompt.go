@@ -59,7 +59,7 @@ func (s *session) answer(ctx context.Context, t *turn, content []block) (any, er
 		}
 		return stopped{out.reason}, nil
 	case <-ctx.Done():
-		if context.Cause(ctx) != errWithdrawn {
+		if !errors.Is(context.Cause(ctx), errWithdrawn) {
 			return nil, ctx.Err() // the editor is gone, and the turn goes on
 		}
 		s.cancel() // as session/cancel does
