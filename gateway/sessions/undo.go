@@ -13,6 +13,7 @@ import (
 	"github.com/yaya-ai/yaya/auth"
 	"github.com/yaya-ai/yaya/gateway/api"
 	"github.com/yaya-ai/yaya/internal/undo"
+	"github.com/yaya-ai/yaya/internal/workspace"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/session"
 )
@@ -54,9 +55,13 @@ func (s *Service) undo(ctx context.Context, id string) (undo.Undone, error) {
 	case err != nil:
 		return done, err
 	}
-	names, more := done.Files, ""
-	if n := len(names) - maxUndoNamed; n > 0 {
-		names, more = names[:maxUndoNamed], fmt.Sprintf("\n… and %d more", n)
+	var names []string
+	for _, name := range done.Files[:min(len(done.Files), maxUndoNamed)] {
+		names = append(names, workspace.Shown(name)) // a command may have chosen it
+	}
+	more := ""
+	if n := len(done.Files) - maxUndoNamed; n > 0 {
+		more = fmt.Sprintf("\n… and %d more", n)
 	}
 	note := event.TurnNote{Name: noteUndo, Text: "The user has undone your last changes. These files are as they were before:\n" + strings.Join(names, "\n") + more}
 	_, err = k.Note(event.Event{Kind: event.TurnNoted.Name(), SessionID: id, ID: uuid.NewString(), Time: time.Now(), Source: event.KernelSource, Payload: note}, note)

@@ -16,8 +16,10 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/go-git/go-git/v5/plumbing/format/gitignore"
@@ -302,12 +304,21 @@ func (w *Workspace) Tree(ctx context.Context, p string, depth, limit int) (out [
 	return out, more, err
 }
 
+// Shown returns a name as texts for a model or a person have it: quoted if it has a line end, or
+// another character that is not printed. The name of a file could be read as text of yaya's.
+func Shown(name string) string {
+	if !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return strconv.Quote(name)
+	}
+	return name
+}
+
 // Format writes a tree as indented lines.
 func Format(entries []Entry) string {
 	var b strings.Builder
 	for _, e := range entries {
 		b.WriteString(strings.Repeat("  ", strings.Count(e.Path, "/")))
-		b.WriteString(path.Base(e.Path))
+		b.WriteString(Shown(path.Base(e.Path)))
 		if e.Dir {
 			b.WriteString("/")
 		}

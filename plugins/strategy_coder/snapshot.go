@@ -46,7 +46,7 @@ type part struct {
 // whole returns the snapshot as a text of up to room bytes. The tree and the symbols are cut.
 func (s snapshot) whole(room int) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Workspace %s\n", s.dir)
+	fmt.Fprintf(&b, "# Workspace %s\n", workspace.Shown(s.dir))
 	for _, p := range s.parts {
 		text := cmp.Or(p.shown, joined(p.lines))
 		if text == "" {
@@ -163,7 +163,10 @@ func status(ctx context.Context, w *workspace.Workspace) part {
 	if err != nil {
 		return out
 	}
-	out.lines = append([]string{"branch " + st.Branch}, st.Changed[:min(len(st.Changed), maxStatus)]...)
+	out.lines = []string{"branch " + workspace.Shown(st.Branch)}
+	for _, c := range st.Changed[:min(len(st.Changed), maxStatus)] {
+		out.lines = append(out.lines, workspace.Shown(c))
+	}
 	if n := len(st.Changed) - maxStatus; n > 0 {
 		out.more = fmt.Sprintf("… and %d more", n)
 	}
@@ -177,7 +180,7 @@ func tree(ctx context.Context, w *workspace.Workspace) part {
 		return out
 	}
 	for _, e := range entries {
-		name := e.Path
+		name := workspace.Shown(e.Path)
 		if e.Dir {
 			name += "/"
 		}
@@ -198,7 +201,7 @@ func symbols(ctx context.Context, w *workspace.Workspace) part {
 	last := ""
 	for _, s := range all {
 		if s.Path != last {
-			out.lines = append(out.lines, s.Path+":")
+			out.lines = append(out.lines, workspace.Shown(s.Path)+":")
 			last = s.Path
 		}
 		out.lines[len(out.lines)-1] += " " + s.Name

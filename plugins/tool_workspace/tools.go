@@ -200,7 +200,7 @@ func FormatSymbols(all []workspace.Symbol) string {
 	last := ""
 	for _, s := range all {
 		if s.Path != last {
-			fmt.Fprintf(&b, "%s\n", s.Path)
+			fmt.Fprintf(&b, "%s\n", workspace.Shown(s.Path))
 			last = s.Path
 		}
 		fmt.Fprintf(&b, "  %d: %s %s\n", s.Line, s.Kind, s.Name)
@@ -275,7 +275,7 @@ func search(ctx context.Context, w *workspace.Workspace, a searchArgs) (tool.Res
 	}
 	var b strings.Builder
 	for _, m := range found {
-		fmt.Fprintf(&b, "%s:%d: %s\n", m.Path, m.Line, m.Text)
+		fmt.Fprintf(&b, "%s:%d: %s\n", workspace.Shown(m.Path), m.Line, m.Text)
 	}
 	if more {
 		fmt.Fprintf(&b, "… only the first %d are listed: be more precise\n", maxMatches)
@@ -292,7 +292,10 @@ func status(ctx context.Context, w *workspace.Workspace, a statusArgs) (tool.Res
 	if err != nil {
 		return tool.Result{}, err
 	}
-	text := "branch " + st.Branch + "\n" + or(strings.Join(st.Changed, "\n"), "nothing has changed")
+	for i, c := range st.Changed {
+		st.Changed[i] = workspace.Shown(c)
+	}
+	text := "branch " + workspace.Shown(st.Branch) + "\n" + or(strings.Join(st.Changed, "\n"), "nothing has changed")
 	if st.More {
 		text += "\n… there are others"
 	}
