@@ -11,6 +11,7 @@ import (
 // Bounds of the instructions of one folder, with what they import.
 const (
 	maxImports     = 16
+	maxTried       = 64 // words that may be imports
 	maxImportDepth = 4
 )
 
@@ -50,7 +51,8 @@ func (w *Workspace) Instructions(dir string, most int) (Instructions, bool) {
 		}
 		in := &importer{w: w, left: most, seen: []string{p}}
 		var b strings.Builder
-		b.WriteString(in.take(text))
+		text = in.take(text)
+		b.WriteString(text)
 		in.follow(&b, p, text, 0)
 		return Instructions{Path: p, Text: b.String(), More: in.more}, true
 	}
@@ -59,10 +61,11 @@ func (w *Workspace) Instructions(dir string, most int) (Instructions, bool) {
 
 // importer gathers imports within its bounds.
 type importer struct {
-	w    *Workspace
-	left int
-	seen []string
-	more bool
+	w     *Workspace
+	left  int
+	seen  []string
+	tried int
+	more  bool
 }
 
 // take cuts a text to what is left.
@@ -81,6 +84,10 @@ func (in *importer) follow(b *strings.Builder, from, text string, depth int) {
 		if path.IsAbs(name) || err != nil || slices.Contains(in.seen, p) {
 			continue
 		}
+		if in.tried++; in.tried > maxTried {
+			in.more = true
+			return
+		}
 		imported, err := in.w.Text(p)
 		if err != nil {
 			continue
@@ -90,7 +97,8 @@ func (in *importer) follow(b *strings.Builder, from, text string, depth int) {
 			return
 		}
 		in.seen = append(in.seen, p)
-		b.WriteString("\n\n## " + p + "\n" + in.take(imported))
+		imported = in.take(imported)
+		b.WriteString("\n\n## " + Shown(p) + "\n" + imported)
 		in.follow(b, p, imported, depth+1)
 	}
 }

@@ -1,6 +1,7 @@
 package workspace_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -85,5 +86,34 @@ func TestInstructions(t *testing.T) {
 		if n := strings.Count(got.Text, "## loop/1.md"); n > 1 {
 			t.Errorf("loop/1.md was imported %d times", n)
 		}
+	}
+}
+
+// A file of instructions that names thousands of files has few of them looked at: each look reads one.
+func TestImportsAreBounded(t *testing.T) {
+	dir := t.TempDir()
+	var b strings.Builder
+	for n := range 100 {
+		fmt.Fprintf(&b, "@none%d ", n)
+	}
+	put := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("AGENTS.md", b.String()+"@last.md")
+	put("last.md", "last")
+	w, err := (*workspace.Guard)(nil).Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = w.Close() }()
+	if in, ok := w.Instructions(".", 32<<10); !ok || !in.More || strings.Contains(in.Text, "## last.md") {
+		t.Errorf("more = %v, text ends with %q; want that not all imports are followed, and that it is said", in.More, in.Text[len(in.Text)-20:])
+	}
+	put("AGENTS.md", strings.Repeat("x ", 100)+"@last.md")
+	if in, ok := w.Instructions(".", 100); !ok || !in.More || strings.Contains(in.Text, "last") {
+		t.Errorf("more = %v, text = %q; want nothing of what was cut", in.More, in.Text)
 	}
 }

@@ -72,9 +72,15 @@ type ToolCallPart struct {
 // NewUsage counts tokens and derives the sums: the input is the sum of tokens read
 // from a cache, tokens written to one, and all others.
 func NewUsage(other, cacheRead, cacheCreation, output int) event.Usage {
+	for _, n := range []*int{&other, &cacheRead, &cacheCreation, &output} {
+		*n = min(max(*n, 0), maxTokens)
+	}
 	in := other + cacheRead + cacheCreation
 	return event.Usage{InputOther: other, InputCacheRead: cacheRead, InputCacheCreation: cacheCreation, Output: output, Input: in, Total: in + output}
 }
+
+// maxTokens bounds a count, so that sums of what services say stay numbers.
+const maxTokens = 1 << 40
 
 // Add sums two counts.
 func Add(a, b event.Usage) event.Usage {

@@ -17,6 +17,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/yaya-ai/yaya/internal/lazyregexp"
 	"github.com/yaya-ai/yaya/kernel/event"
@@ -27,6 +29,7 @@ const (
 	MaxList   = 4 << 20 // bytes
 	maxModels = 5000
 	maxName   = 200
+	minWindow = 1024
 	maxTokens = 100_000_000
 	maxPrice  = 100_000 // US dollars for a million tokens
 )
@@ -140,8 +143,8 @@ func (m Model) check() error {
 			return fmt.Errorf("%d is not a number of tokens", n)
 		}
 	}
-	if m.Window == 0 {
-		return errors.New("it has no window")
+	if m.Window < minWindow || (m.Input > 0 && m.Input < minWindow) { // as little as a setting may say
+		return fmt.Errorf("its window has less than %d tokens", minWindow)
 	}
 	all := []Prices{}
 	if m.Prices != nil {
@@ -167,9 +170,7 @@ func (m Model) check() error {
 
 // plain reports whether a text can be shown on a terminal.
 func plain(s string) bool {
-	return !strings.ContainsFunc(s, func(r rune) bool {
-		return r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0) || r == 0xfffd || (r >= 0x200b && r <= 0x202e)
-	})
+	return !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) || r == utf8.RuneError })
 }
 
 // Catalogue is the list in use. It is safe for concurrent use. The zero value, and nil, have the list

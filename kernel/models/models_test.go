@@ -109,16 +109,19 @@ func TestCost(t *testing.T) {
 func TestParse(t *testing.T) {
 	for name, one := range map[string]string{
 		"no window":         `{"service":"a","id":"b","name":"c"}`,
+		"tiny window":       `{"service":"a","id":"b","name":"c","window":1023}`,
+		"tiny input":        `{"service":"a","id":"b","name":"c","window":2000,"input":1}`,
+		"isolate":           `{"service":"a","id":"b","name":"\u2066c","window":2000}`,
 		"negative window":   `{"service":"a","id":"b","name":"c","window":-1}`,
 		"huge window":       `{"service":"a","id":"b","name":"c","window":100000001}`,
-		"no id":             `{"service":"a","name":"c","window":1}`,
-		"negative price":    `{"service":"a","id":"b","name":"c","window":1,"prices":{"input":-1,"output":1}}`,
-		"huge price":        `{"service":"a","id":"b","name":"c","window":1,"prices":{"input":1e9,"output":1}}`,
-		"tiers go down":     `{"service":"a","id":"b","name":"c","window":1,"tiers":[{"above":5,"input":1,"output":1},{"above":5,"input":1,"output":1}]}`,
-		"unknown member":    `{"service":"a","id":"b","name":"c","window":1,"context":1}`,
-		"control character": `{"service":"a","id":"b\u001b[2J","name":"c","window":1}`,
-		"direction":         `{"service":"a","id":"b","name":"\u202ec","window":1}`,
-		"long name":         `{"service":"a","id":"b","name":"` + strings.Repeat("x", 201) + `","window":1}`,
+		"no id":             `{"service":"a","name":"c","window":2000}`,
+		"negative price":    `{"service":"a","id":"b","name":"c","window":2000,"prices":{"input":-1,"output":1}}`,
+		"huge price":        `{"service":"a","id":"b","name":"c","window":2000,"prices":{"input":1e9,"output":1}}`,
+		"tiers go down":     `{"service":"a","id":"b","name":"c","window":2000,"tiers":[{"above":5,"input":1,"output":1},{"above":5,"input":1,"output":1}]}`,
+		"unknown member":    `{"service":"a","id":"b","name":"c","window":2000,"context":1}`,
+		"control character": `{"service":"a","id":"b\u001b[2J","name":"c","window":2000}`,
+		"direction":         `{"service":"a","id":"b","name":"\u202ec","window":2000}`,
+		"long name":         `{"service":"a","id":"b","name":"` + strings.Repeat("x", 201) + `","window":2000}`,
 	} {
 		if l, err := models.Parse([]byte(`{"source":"s","date":"d","models":[` + one + `]}`)); err == nil {
 			t.Errorf("%s: got %+v, want an error", name, l.Models)

@@ -50,7 +50,7 @@ type Plugin struct {
 	mu       sync.Mutex
 	c        plugin.Context
 	turns    map[string]*turn    // by session
-	calls    map[string][]string // folders of calls, by their ids
+	calls    map[looked][]string // folders of calls
 	reviewed map[string]bool     // sessions whose workspace was found clean
 }
 
@@ -80,7 +80,7 @@ type Config struct {
 
 // New returns the plugin.
 func New(cfg Config) *Plugin {
-	return &Plugin{cfg: cfg, turns: map[string]*turn{}, calls: map[string][]string{}, reviewed: map[string]bool{}}
+	return &Plugin{cfg: cfg, turns: map[string]*turn{}, calls: map[looked][]string{}, reviewed: map[string]bool{}}
 }
 
 // Manifest implements [plugin.Plugin].

@@ -207,3 +207,17 @@ func TestNamesAreNoText(t *testing.T) {
 		t.Errorf("the notes are\n%s\nwant the names, quoted", got)
 	}
 }
+
+// S-32: calls are told apart by what they name, and not by their ids, which a service may use again.
+func TestCallsWithTheSameID(t *testing.T) {
+	w := newWorld(t)
+	w.write("a/AGENTS.md", "rules of a")
+	w.write("b/AGENTS.md", "rules of b")
+	var history []event.Message
+	for _, dir := range []string{"a", "b"} {
+		history = append(history, event.Message{Role: "assistant", ToolCalls: []event.ToolCall{{ID: "call_0", Name: "read_file", Args: json.RawMessage(`{"path":"` + dir + `/x.go"}`)}}})
+	}
+	if got := texts(w.decide(event.LoopState{TurnID: "turn_1", Messages: history}).Notes); !strings.Contains(got, "rules of a") || !strings.Contains(got, "rules of b") {
+		t.Errorf("the notes are\n%s\nwant the rules of both folders", got)
+	}
+}

@@ -3,6 +3,7 @@ package strategy_coder //nolint:staticcheck // plugins are named after what the 
 import (
 	"cmp"
 	"encoding/json"
+	"hash/maphash"
 	"path"
 	"slices"
 	"strings"
@@ -44,12 +45,12 @@ func (p *Plugin) rules(session string, history []event.Message, room int) []even
 		}
 		text := "The project's instructions:\n"
 		if at != "." {
-			text = "The project's instructions for what is below " + at + "/. Where they contradict those of the folders above, these count:\n"
+			text = "The project's instructions for what is below " + workspace.Shown(at) + "/. Where they contradict those of the folders above, these count:\n"
 		}
 		if text += in.Text; in.More {
 			text += "\n… (there is more of them)"
 		}
-		out = append(out, event.TurnNote{Name: in.Path, Text: text})
+		out = append(out, event.TurnNote{Name: workspace.Shown(in.Path), Text: text})
 	}
 	return out
 }
@@ -76,11 +77,20 @@ func (p *Plugin) folders(w *workspace.Workspace, history []event.Message) []stri
 	return out
 }
 
+// looked identifies a call. Its id does not: some services begin to count again in each answer.
+type looked struct {
+	dir, tool string
+	args      uint64
+}
+
+var seed = maphash.MakeSeed()
+
 // touched returns the folders of the files that a call names. Each call is looked at once: a history
 // may have thousands of them.
 func (p *Plugin) touched(w *workspace.Workspace, c event.ToolCall) []string {
+	key := looked{w.Dir(), c.Name, maphash.Bytes(seed, c.Args)}
 	p.mu.Lock()
-	dirs, known := p.calls[c.ID]
+	dirs, known := p.calls[key]
 	p.mu.Unlock()
 	if known {
 		return dirs
@@ -100,7 +110,7 @@ func (p *Plugin) touched(w *workspace.Workspace, c event.ToolCall) []string {
 	if len(p.calls) >= maxCalls {
 		clear(p.calls)
 	}
-	p.calls[c.ID] = dirs
+	p.calls[key] = dirs
 	return dirs
 }
 
