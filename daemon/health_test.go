@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/yaya-ai/yaya/internal/hosttest"
 	"github.com/yaya-ai/yaya/internal/journal"
 	"github.com/yaya-ai/yaya/kernel/plugin"
 )
@@ -204,9 +205,7 @@ func TestDirectoryThatHangs(t *testing.T) {
 		t.Errorf("a folder: %v, want no error", err)
 	}
 	fifo := filepath.Join(dir, "fifo")
-	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Pipe(t, fifo)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := (Paths{Data: fifo}).Answers(ctx); err == nil || !strings.Contains(err.Error(), fifo) {

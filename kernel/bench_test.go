@@ -4,12 +4,11 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/rs/zerolog"
 
+	"github.com/yaya-ai/yaya/internal/hosttest"
 	"github.com/yaya-ai/yaya/kernel"
 	"github.com/yaya-ai/yaya/kernel/config"
 	"github.com/yaya-ai/yaya/kernel/loop"
@@ -42,7 +41,7 @@ func BenchmarkTurn(b *testing.B) {
 			}
 			n := 0
 			b.ReportAllocs()
-			start := cpu(b)
+			start := hosttest.ProcessorTime(b)
 			for b.Loop() {
 				// A fresh session now and then: the history is a part of each model call.
 				out, err := k.Loop.Run(b.Context(), loop.Prompt{SessionID: "s" + string(rune('a'+n/50%26)), Text: prompt})
@@ -51,20 +50,10 @@ func BenchmarkTurn(b *testing.B) {
 				}
 				n++
 			}
-			b.ReportMetric(float64((cpu(b)-start).Microseconds())/float64(b.N), "cpu-µs/op")
+			b.ReportMetric(float64((hosttest.ProcessorTime(b)-start).Microseconds())/float64(b.N), "cpu-µs/op")
 			if err := k.Stop(context.Background(), "bench over"); err != nil {
 				b.Fatal(err)
 			}
 		})
 	}
-}
-
-// cpu returns the processor time that this process has used.
-func cpu(b *testing.B) time.Duration {
-	b.Helper()
-	var r syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }

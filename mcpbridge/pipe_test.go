@@ -3,11 +3,11 @@ package mcpbridge_test
 import (
 	"os"
 	"path/filepath"
-	"syscall"
 	"testing"
 
 	"github.com/yaya-ai/yaya/feature"
 	"github.com/yaya-ai/yaya/internal/eventually"
+	"github.com/yaya-ai/yaya/internal/hosttest"
 	"github.com/yaya-ai/yaya/internal/proc"
 	"github.com/yaya-ai/yaya/kernel/tool"
 	"github.com/yaya-ai/yaya/mcpbridge"
@@ -30,9 +30,7 @@ func TestAPipeKeepsNobodyWaiting(t *testing.T) {
 		procs.Close(t.Context())
 	}()
 	pipe := filepath.Join(t.TempDir(), "env")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Pipe(t, pipe)
 	s := servers.Server{Name: "s", Transport: servers.Stdio, Command: "sh", Args: []string{"-c", server}, EnvFile: pipe}
 	if warnings := br.Add(t.Context(), s); len(warnings) > 0 || len(br.InvalidServers()) > 0 {
 		t.Fatalf("got %q and %v, want that it waits for the pipe in its start", warnings, br.InvalidServers())

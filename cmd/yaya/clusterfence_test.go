@@ -5,12 +5,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/yaya-ai/yaya/internal/eventually"
 	"github.com/yaya-ai/yaya/internal/fakellm"
+	"github.com/yaya-ai/yaya/internal/hosttest"
 )
 
 // CL-04: a node stands still in the middle of a turn, and another one takes the session over. When it goes on, the
@@ -37,18 +37,14 @@ func TestClusterFencesTurns(t *testing.T) {
 		}
 	}
 	eventually.True(t, "the model is asked", func() bool { return len(slow.Requests()) == 1 })
-	if err := north.p.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = north.p.Process.Signal(syscall.SIGCONT) }() // of a process that may have ended
+	thaw := hosttest.Freeze(t, north.p.Process)
+	defer thaw()
 	eventually.True(t, "west goes on with the queue", func() bool {
 		status, _ := west.v1("GET", "/sessions/"+id, "")
 		return status == http.StatusOK && slices.Contains(west.says(id), "assistant: of the queue")
 	})
 	want := strings.Join(west.says(id), "|")
-	if err := north.p.Process.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	thaw()
 	eventually.True(t, "north asks west for it", func() bool {
 		got, err := north.saysNow(id) // 503, "try again", while it puts its own away
 		return err == nil && strings.Join(got, "|") == want

@@ -7,11 +7,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/yaya-ai/yaya/internal/eventually"
+	"github.com/yaya-ai/yaya/internal/hosttest"
 )
 
 // says returns what is said in a session, by whoever is asked.
@@ -128,10 +128,8 @@ func TestClusterTakesOver(t *testing.T) {
 	}
 
 	// north stands still, and west takes the session.
-	if err := north.p.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = north.p.Process.Signal(syscall.SIGCONT) }() // of a process that may have ended
+	thaw := hosttest.Freeze(t, north.p.Process)
+	defer thaw()
 	eventually.True(t, "west has it", func() bool {
 		status, got := west.v1("GET", "/sessions/"+id, "")
 		if status != http.StatusOK && status != http.StatusServiceUnavailable {
@@ -140,9 +138,7 @@ func TestClusterTakesOver(t *testing.T) {
 		return status == http.StatusOK
 	})
 	west.tells(id, "four")
-	if err := north.p.Process.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	thaw()
 	eventually.True(t, "north gives it up", func() bool {
 		status, got := north.v1("GET", "/sessions/"+id, "")
 		return status == http.StatusOK && got["last_turn_id"] != nil && strings.Contains(strings.Join(north.says(id), "|"), "user: four")

@@ -27,6 +27,7 @@ import (
 	"github.com/yaya-ai/yaya/daemon"
 	"github.com/yaya-ai/yaya/internal/eventually"
 	"github.com/yaya-ai/yaya/internal/freeport"
+	"github.com/yaya-ai/yaya/internal/hosttest"
 )
 
 // peers is the folder in which make test installs real MCP servers and clients.
@@ -488,10 +489,8 @@ func TestClientSessionSurvives(t *testing.T) {
 			t.Fatalf(`got %v, %v, want got "Echo: hi"`, got, err)
 		}
 		pid := b.pidOf("everything")
-		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
-		for syscall.Kill(pid, 0) == nil {
+		hosttest.Kill(t, pid)
+		for hosttest.Alive(pid) {
 			time.Sleep(time.Millisecond)
 		}
 		start := time.Now()

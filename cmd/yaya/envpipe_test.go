@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/yaya-ai/yaya/internal/eventually"
+	"github.com/yaya-ai/yaya/internal/hosttest"
 	"github.com/yaya-ai/yaya/internal/secretfile"
 )
 
@@ -18,9 +19,7 @@ func TestEnvFileIsAPipe(t *testing.T) {
 	b := newBox(t)
 	other, _ := b.recorded("other")
 	pipe, seen := filepath.Join(b.dir, "env"), filepath.Join(b.dir, "seen")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Pipe(t, pipe)
 	script := `printf %s "$SECRET" > ` + seen + `; exec sh ` + other[1] + ` ` + filepath.Join(b.dir, "x.starts")
 	b.edit("mcp.json", fmt.Sprintf(`{"mcpServers": {"a": {"command": "sh", "args": ["-c", %q], "envFile": %q}, "other": {"command": "sh", "args": [%q, %q]}}}`, script, pipe, other[1], other[2]))
 	filled := make(chan error, 1)

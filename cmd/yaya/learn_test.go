@@ -13,16 +13,18 @@ import (
 	"testing"
 
 	"github.com/yaya-ai/yaya/internal/eventually"
+	"github.com/yaya-ai/yaya/internal/hosttest"
 	"github.com/yaya-ai/yaya/kernel/plugin"
 )
 
 // A passphrase that nobody enters holds up neither the start of yaya nor its end, and is
 // taken when it comes.
 func TestServeDoesNotWaitForAPassphrase(t *testing.T) {
+	hosttest.NeedPipes(t)
 	t.Parallel()
 	b := newBox(t)
 	phrase, pipe := filepath.Join(b.dir, "phrase"), filepath.Join(b.dir, "pipe")
-	if err := errors.Join(os.WriteFile(phrase, []byte("correct horse battery\n"), 0o600), syscall.Mkfifo(pipe, 0o600)); err != nil {
+	if err := errors.Join(os.WriteFile(phrase, []byte("correct horse battery\n"), 0o600), hosttest.MakePipe(pipe)); err != nil {
 		t.Fatal(err)
 	}
 	environ := b.env

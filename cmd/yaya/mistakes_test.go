@@ -5,10 +5,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/yaya-ai/yaya/internal/eventually"
+	"github.com/yaya-ai/yaya/internal/hosttest"
 )
 
 // Profiles that nobody can read are not kept: they would refuse everybody.
@@ -84,9 +84,7 @@ func TestPipesInThePlaceOfFiles(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
 	pipe := filepath.Join(b.dir, "pipe")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Pipe(t, pipe)
 	for _, args := range [][]string{{"mcp", "list", "--mcp-config", pipe}, {"config", "list", "--config", pipe}} {
 		if out, err := b.run(args...); err == nil || !strings.Contains(out, "is not a regular file") {
 			t.Errorf("yaya %v: %v, %q, want that it is not a regular file", args, err, out)
@@ -97,9 +95,7 @@ func TestPipesInThePlaceOfFiles(t *testing.T) {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := syscall.Mkfifo(file, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Pipe(t, file)
 	if out, err := b.run("reload"); err == nil || !strings.Contains(out, "is not a regular file") {
 		t.Errorf("yaya reload: %v, %q, want that it is not a regular file", err, out)
 	}

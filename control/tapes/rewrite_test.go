@@ -5,10 +5,10 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"syscall"
 	"testing"
 
 	"github.com/yaya-ai/yaya/control/tapes"
+	"github.com/yaya-ai/yaya/internal/hosttest"
 	"github.com/yaya-ai/yaya/internal/natstest"
 )
 
@@ -24,9 +24,7 @@ func TestRewriteCountsAsAWhole(t *testing.T) {
 	// and the end after the second one.
 	pipes := []string{"pipe1", "pipe2"}
 	for _, name := range pipes {
-		if err := syscall.Mkfifo(filepath.Join(south.data.Name(), name), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Pipe(t, filepath.Join(south.data.Name(), name))
 	}
 	pass := func(name string) {
 		t.Helper()

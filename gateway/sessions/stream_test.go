@@ -18,6 +18,7 @@ import (
 
 	"github.com/yaya-ai/yaya/gateway/sessions"
 	"github.com/yaya-ai/yaya/internal/eventually"
+	"github.com/yaya-ai/yaya/internal/hosttest"
 	"github.com/yaya-ai/yaya/internal/racing"
 	"github.com/yaya-ai/yaya/internal/sse"
 	"github.com/yaya-ai/yaya/kernel/session"
@@ -507,14 +508,14 @@ func BenchmarkReaders(b *testing.B) {
 			}
 			w.say(id, "warm")
 			w.idle(id)
-			first, cpu := got.Load(), processorTime(b)
+			first, cpu := got.Load(), hosttest.ProcessorTime(b)
 			turns := 0
 			for b.Loop() {
 				w.say(id, "hello there")
 				w.idle(id)
 				turns++
 			}
-			used := processorTime(b) - cpu
+			used := hosttest.ProcessorTime(b) - cpu
 			time.Sleep(100 * time.Millisecond)
 			b.ReportMetric(float64(used.Microseconds())/float64(turns), "cpu-µs/turn")
 			b.ReportMetric(float64(used.Microseconds())/float64(got.Load()-first), "cpu-µs/event")

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -17,16 +16,14 @@ import (
 	"github.com/yaya-ai/yaya/auth"
 	"github.com/yaya-ai/yaya/gateway/wire/wiretest"
 	"github.com/yaya-ai/yaya/internal/eventually"
+	"github.com/yaya-ai/yaya/internal/hosttest"
 	"github.com/yaya-ai/yaya/internal/racing"
 )
 
 // many connects n clients, of as many devices as it takes.
 func many(t testing.TB, w *wiretest.World, n int, msgpack bool) []*wiretest.Client {
 	t.Helper()
-	var rlimit syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &rlimit); err != nil || rlimit.Cur < uint64(2*n+200) {
-		t.Skipf("%d files may be open, and %d are needed", rlimit.Cur, 2*n+200)
-	}
+	hosttest.NeedFiles(t, uint64(2*n+200)) //nolint:gosec // a small number
 	out := make([]*wiretest.Client, n)
 	devices := make([]*wiretest.Gadget, (n+199)/200)
 	for i := range devices {
@@ -227,7 +224,7 @@ func benchmarkFanout(b *testing.B, n int, msgpack bool) {
 	}{"stream_chunk", "a few words of text that a model has said"}
 	var m0, m1 runtime.MemStats
 	_, _, before := w.Wire.Stats()
-	cpu := processorTime(b)
+	cpu := hosttest.ProcessorTime(b)
 	runtime.ReadMemStats(&m0)
 	events := 0
 	for b.Loop() {
@@ -238,7 +235,7 @@ func benchmarkFanout(b *testing.B, n int, msgpack bool) {
 	}
 	time.Sleep(60 * time.Millisecond)
 	runtime.ReadMemStats(&m1)
-	cpu = processorTime(b) - cpu
+	cpu = hosttest.ProcessorTime(b) - cpu
 	_, slow, after := w.Wire.Stats()
 	if after-before != int64(events)*int64(n) || slow > 0 {
 		b.Errorf("%d were delivered, %d were slow", after-before, slow)
@@ -254,14 +251,6 @@ func benchmarkFanout(b *testing.B, n int, msgpack bool) {
 	defer cancel()
 	_ = w.Wire.Close(ctx)
 	wg.Wait()
-}
-
-func processorTime(b *testing.B) time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // inUse is how much memory is in use, stacks included.

@@ -5,11 +5,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/yaya-ai/yaya/internal/agentskill"
+	"github.com/yaya-ai/yaya/internal/hosttest"
 )
 
 func skill(name, more string) string {
@@ -161,6 +161,7 @@ func TestLook(t *testing.T) {
 
 // Hostile skills are named with the reason, and leave the others as they are.
 func TestHostile(t *testing.T) {
+	hosttest.NeedPipes(t)
 	project, outside := t.TempDir(), t.TempDir()
 	at := project + "/.agents/skills"
 	write(t, at+"/good/SKILL.md", skill("good", ""))
@@ -180,7 +181,7 @@ func TestHostile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, err := range []error{
-		huge.Truncate(1 << 40), huge.Close(), syscall.Mkfifo(at+"/fifo/SKILL.md", 0o600), syscall.Mkfifo(at+"/good/pipe", 0o600), syscall.Mkfifo(at+"/a-pipe", 0o600),
+		huge.Truncate(1 << 40), huge.Close(), hosttest.MakePipe(at + "/fifo/SKILL.md"), hosttest.MakePipe(at + "/good/pipe"), hosttest.MakePipe(at + "/a-pipe"),
 		os.Mkdir(at+"/folder/SKILL.md", 0o755),
 		os.Symlink(outside+"/SKILL.md", at+"/file-link/SKILL.md"), os.Symlink(outside, at+"/linked"), os.Symlink(at+"/a-pipe", at+"/to-a-pipe"),
 		os.Symlink(outside+"/secret", at+"/good/link"), os.Symlink("../bin", at+"/good/up"), os.Symlink("nowhere", at+"/gone"),

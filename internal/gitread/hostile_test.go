@@ -11,10 +11,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/yaya-ai/yaya/internal/gitread"
+	"github.com/yaya-ai/yaya/internal/hosttest"
 )
 
 // SEC-2: nothing that a repository configures is run, whatever it is called.
@@ -233,7 +233,7 @@ func TestDamaged(t *testing.T) {
 func pipe(r *repo, name string) {
 	r.t.Helper()
 	_ = os.Remove(r.path(name)) // it may not be there
-	r.must(syscall.Mkfifo(r.path(name), 0o600))
+	hosttest.Pipe(r.t, r.path(name))
 }
 
 // A FIFO among the files of the work tree is not waited for.

@@ -6,9 +6,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
+	"github.com/yaya-ai/yaya/internal/hosttest"
 	"github.com/yaya-ai/yaya/internal/secretfile"
 )
 
@@ -42,9 +42,7 @@ func TestRead(t *testing.T) {
 // the context, and the error names the pipe.
 func TestReadPipe(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Pipe(t, pipe)
 	if !secretfile.IsPipe(pipe) {
 		t.Error("a pipe is not seen as one")
 	}
@@ -95,7 +93,8 @@ func TestReadPrivate(t *testing.T) {
 			path := filepath.Join(dir, strings.ReplaceAll(c.name, " ", "-"))
 			err := os.WriteFile(path, []byte("correct horse"), 0o600)
 			if c.pipe {
-				err = errors.Join(os.Remove(path), syscall.Mkfifo(path, 0o600))
+				hosttest.NeedPipes(t)
+				err = errors.Join(os.Remove(path), hosttest.MakePipe(path))
 			}
 			if err = errors.Join(err, os.Chmod(path, c.mode)); err != nil {
 				t.Fatal(err)

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/yaya-ai/yaya/internal/eventually"
+	"github.com/yaya-ai/yaya/internal/hostfile"
+	"github.com/yaya-ai/yaya/internal/hosttest"
 )
 
 // A change that waits for the passphrase holds up no look-up.
@@ -22,7 +24,7 @@ func TestLookUpsDoNotWaitForAPassphrase(t *testing.T) {
 	p.set("x", canary)
 	p.o.Learn = nil
 	p.o.Passphrase = filepath.Join(t.TempDir(), "pipe")
-	p.must(syscall.Mkfifo(p.o.Passphrase, 0o600))
+	hosttest.Pipe(t, p.o.Passphrase)
 	s := p.store()
 	changed := make(chan error, 1)
 	go func() {
@@ -193,7 +195,7 @@ func TestLockIsNotWaitedForForEver(t *testing.T) {
 	path := filepath.Join(p.data, lockFile)
 	lock, err := os.OpenFile(path, os.O_RDWR, 0)
 	p.must(err)
-	p.must(syscall.Flock(int(lock.Fd()), syscall.LOCK_EX))
+	p.must(hostfile.Lock(lock))
 	synctest.Test(t, func(t *testing.T) {
 		s := p.store()
 		begun := time.Now()

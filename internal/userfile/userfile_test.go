@@ -4,9 +4,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
+	"github.com/yaya-ai/yaya/internal/hosttest"
 	"github.com/yaya-ai/yaya/internal/userfile"
 )
 
@@ -27,9 +27,7 @@ func TestRead(t *testing.T) {
 		return path
 	}
 	pipe := filepath.Join(dir, "pipe")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Pipe(t, pipe)
 	for name, c := range map[string]struct {
 		path  string
 		size  int

@@ -5,9 +5,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
+	"github.com/yaya-ai/yaya/internal/hosttest"
 	"github.com/yaya-ai/yaya/internal/workspace"
 )
 
@@ -38,9 +38,7 @@ func TestGuard(t *testing.T) {
 		t.Fatal(err)
 	}
 	pipe := at("pipe")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Pipe(t, pipe)
 	for name, dir := range map[string]string{"a pipe": pipe, "nothing": ""} {
 		if err := g.Check(dir); err == nil {
 			t.Errorf("Check(%s) = nil, want an error at once", name)

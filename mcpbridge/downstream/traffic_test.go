@@ -7,10 +7,10 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
+	"github.com/yaya-ai/yaya/internal/hosttest"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 	"github.com/yaya-ai/yaya/internal/masked"
 	"github.com/yaya-ai/yaya/internal/traffic"
@@ -196,11 +196,7 @@ func BenchmarkCall(b *testing.B) {
 			}
 			session = post(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}`).Header().Get("Mcp-Session-Id")
 			b.ReportAllocs()
-			var before, after syscall.Rusage
-			if err := syscall.Getrusage(syscall.RUSAGE_SELF, &before); err != nil {
-				b.Fatal(err)
-			}
-			start := time.Now()
+			before, start := hosttest.ProcessorTime(b), time.Now()
 			for i := 0; b.Loop(); i++ {
 				if w := post(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"srv__echo","arguments":{"message":"hello"}}}`); w.Code != 200 {
 					b.Fatalf("got %v, want Code 200", w.Body)
@@ -209,11 +205,7 @@ func BenchmarkCall(b *testing.B) {
 					time.Sleep(time.Duration(i)*50*time.Microsecond - time.Since(start))
 				}
 			}
-			if err := syscall.Getrusage(syscall.RUSAGE_SELF, &after); err != nil {
-				b.Fatal(err)
-			}
-			used := after.Utime.Nano() + after.Stime.Nano() - before.Utime.Nano() - before.Stime.Nano()
-			b.ReportMetric(float64(used)/float64(b.N), "cpu-ns/op") // with what happens beside the path
+			b.ReportMetric(float64(hosttest.ProcessorTime(b)-before)/float64(b.N), "cpu-ns/op") // with what happens beside the path
 		})
 	}
 }

@@ -6,9 +6,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
+	"github.com/yaya-ai/yaya/internal/hosttest"
 	"github.com/yaya-ai/yaya/internal/workspace"
 	"github.com/yaya-ai/yaya/kernel/folder"
 )
@@ -28,6 +28,7 @@ func storeOf(data *os.Root, d *Digests) *folder.Store {
 // SEC-3: the digest of a folder covers every file of it that a server's command
 // line names, in any way; a pipe in the place of a file does not block it.
 func TestFolderItems(t *testing.T) {
+	hosttest.NeedPipes(t)
 	data, err := os.OpenRoot(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -81,9 +82,7 @@ func TestFolderItems(t *testing.T) {
 			if err := os.Remove(filepath.Join(dir, c.file)); err != nil {
 				t.Fatal(err)
 			}
-			if err := syscall.Mkfifo(filepath.Join(dir, c.file), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			hosttest.Pipe(t, filepath.Join(dir, c.file))
 			if _, err := store.Status(dir); err != nil {
 				t.Errorf("Status with a pipe = %v, want nil", err)
 			}
@@ -137,7 +136,7 @@ func TestFolderItems(t *testing.T) {
 		t.Errorf("Status = %+v, %v, want the values of the environment", st.Items, err)
 	}
 	for name, replace := range map[string]func() error{
-		"a pipe":              func() error { return syscall.Mkfifo(file, 0o600) },
+		"a pipe":              func() error { return hosttest.MakePipe(file) },
 		"a link out of it":    func() error { return os.Symlink("/etc/passwd", file) },
 		"a folder":            func() error { return os.Mkdir(file, 0o700) },
 		"a file without JSON": func() error { return os.WriteFile(file, []byte("{"), 0o600) },

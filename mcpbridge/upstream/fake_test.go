@@ -16,6 +16,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/yaya-ai/yaya/internal/hosttest"
 	"github.com/yaya-ai/yaya/internal/proc"
 )
 
@@ -98,7 +99,7 @@ func fake(modes string) {
 	}
 	if has("log-on-signal") {
 		told := make(chan os.Signal, 1)
-		signal.Notify(told, syscall.SIGUSR1)
+		signal.Notify(told, hosttest.User)
 		go func() {
 			for range told {
 				say(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error","data":"%d"}}`, os.Getpid())

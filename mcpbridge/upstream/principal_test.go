@@ -6,12 +6,12 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/yaya-ai/yaya/feature"
 	"github.com/yaya-ai/yaya/internal/eventually"
+	"github.com/yaya-ai/yaya/internal/hosttest"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 	"github.com/yaya-ai/yaya/kernel/tool"
 	"github.com/yaya-ai/yaya/mcpbridge/relay"
@@ -92,10 +92,8 @@ func TestOneProcessIsNotAnothers(t *testing.T) {
 		if id == own {
 			t.Fatal("the device has the owner's process")
 		}
-		if err := syscall.Kill(id, syscall.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
-		eventually.True(t, "the killed process is reaped", func() bool { return syscall.Kill(id, 0) != nil })
+		hosttest.Kill(t, id)
+		eventually.True(t, "the killed process is reaped", func() bool { return !hosttest.Alive(id) })
 	}
 	if got := pid(t, r.by(tool.Owner, "desk", "srv__echo")); got != own {
 		t.Errorf("the owner's process: got %d, want %d", got, own)
@@ -104,7 +102,7 @@ func TestOneProcessIsNotAnothers(t *testing.T) {
 		t.Errorf("the server was restarted %d times", st.Restarts)
 	}
 	id := pid(t, r.by("device:a", "a", "srv__echo"))
-	eventually.True(t, "the process of an idle principal ends", func() bool { return syscall.Kill(id, 0) != nil })
+	eventually.True(t, "the process of an idle principal ends", func() bool { return !hosttest.Alive(id) })
 	if got := pid(t, r.by(tool.Owner, "desk", "srv__echo")); got != own {
 		t.Errorf("the owner's process after the other's end: got %d, want %d", got, own)
 	}
@@ -185,6 +183,9 @@ func TestMessagesOfProcesses(t *testing.T) {
 		servers.PerClient:    {"/desk", "/a"},
 	} {
 		t.Run(policy, func(t *testing.T) {
+			if hosttest.User == nil {
+				t.Skip("this system has no such signal")
+			}
 			r := newRig(t)
 			s := fakeServer(t, "srv", "log-on-signal")
 			s.Session = policy
@@ -198,8 +199,8 @@ func TestMessagesOfProcesses(t *testing.T) {
 			r.ready("srv")
 			for i, c := range []struct{ principal, client string }{{tool.Owner, "desk"}, {"device:a", "a"}} {
 				id := pid(t, r.by(c.principal, c.client, "srv__echo"))
-				if err := syscall.Kill(id, syscall.SIGUSR1); err != nil {
-					t.Fatal(err)
+				if p, err := os.FindProcess(id); err != nil || p.Signal(hosttest.User) != nil {
+					t.Fatalf("process %d: %v, want that it gets the signal", id, err)
 				}
 				eventually.True(t, "the message arrives", func() bool { return h.of(id) != "" })
 				if got := h.of(id); got != want[i] {

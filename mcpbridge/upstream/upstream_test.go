@@ -9,12 +9,12 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/yaya-ai/yaya/feature"
 	"github.com/yaya-ai/yaya/internal/eventually"
+	"github.com/yaya-ai/yaya/internal/hosttest"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 	"github.com/yaya-ai/yaya/internal/masked"
 	"github.com/yaya-ai/yaya/internal/proc"
@@ -375,11 +375,9 @@ func TestCallAfterKill(t *testing.T) {
 	r.ready("srv")
 	for range 3 {
 		id := pid(t, r.call("srv__echo", `{}`))
-		if err := syscall.Kill(id, syscall.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Kill(t, id)
 		// The kernel has closed the pipes when the process can no longer be found.
-		for syscall.Kill(id, 0) == nil {
+		for hosttest.Alive(id) {
 			time.Sleep(time.Millisecond)
 		}
 		if again := pid(t, r.call("srv__echo", `{}`)); again == id {
@@ -429,9 +427,9 @@ func TestSessionPolicies(t *testing.T) {
 		t.Errorf("pool:3 used %d processes", len(seen))
 	}
 	per.Release("a")
-	eventually.True(t, "the process of a released client ends", func() bool { return syscall.Kill(a, 0) != nil })
+	eventually.True(t, "the process of a released client ends", func() bool { return !hosttest.Alive(a) })
 	idle := as("b", "brief")
-	eventually.True(t, "the process of an idle client ends", func() bool { return syscall.Kill(idle, 0) != nil })
+	eventually.True(t, "the process of an idle client ends", func() bool { return !hosttest.Alive(idle) })
 	for name, want := range map[string]int{"perclient": 2, "brief": 1} { // the main one, and the other client's
 		eventually.True(t, fmt.Sprintf("%s has %d sessions", name, want), func() bool {
 			return r.status(name).Detail.(upstream.Detail).Sessions == want
@@ -465,7 +463,7 @@ func TestStopDuringCalls(t *testing.T) {
 	if d := time.Since(start); d > eventually.Limit { // UP-17
 		t.Errorf("the stop took %v", d)
 	}
-	if syscall.Kill(id, 0) == nil {
+	if hosttest.Alive(id) {
 		t.Error("the process is still there")
 	}
 }

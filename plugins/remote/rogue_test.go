@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -62,7 +61,7 @@ var misbehave = map[string]func(*rogue){
 	"other-name": func(r *rogue) { claims(r, `{"abi":1,"name":"other","version":"1.0.0","category":"tool"}`) },
 	"other-abi":  func(r *rogue) { claims(r, `{"abi":2,"name":"subject","version":"1.0.0","category":"tool"}`) },
 	"no-abi":     func(r *rogue) { claims(r, `{"name":"subject","version":"1.0.0","category":"tool"}`) },
-	"killed":     func(*rogue) { _ = syscall.Kill(os.Getpid(), syscall.SIGKILL); select {} },
+	"killed":     func(*rogue) { p, _ := os.FindProcess(os.Getpid()); _ = p.Kill(); select {} },
 	"refuses": func(r *rogue) {
 		fmt.Printf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":"no key\nand more"}}`+"\n", r.next().ID)
 		r.next()

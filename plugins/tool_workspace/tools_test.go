@@ -9,11 +9,11 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 
 	"github.com/rs/zerolog"
 
+	"github.com/yaya-ai/yaya/internal/hosttest"
 	"github.com/yaya-ai/yaya/kernel/config"
 	"github.com/yaya-ai/yaya/kernel/plugin"
 	"github.com/yaya-ai/yaya/kernel/tool"
@@ -278,9 +278,7 @@ func TestNothingOutside(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := syscall.Mkfifo(filepath.Join(w.dir, "fifo"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Pipe(t, filepath.Join(w.dir, "fifo"))
 	paths := []string{
 		"../ws2/canary.txt", canary, "out/canary.txt", "file", "chain/canary.txt", "up/ws2/canary.txt", "self", "fifo", "proc" + canary, "/proc/self/root" + canary, "~/x", "a\x00b",
 		strings.Repeat("x/", 5000), strings.Repeat("../", 100) + "etc/passwd", w.dir + "2/canary.txt", "./../ws2/canary.txt", "..", "%2e%2e/ws2/canary.txt", "dangling",
