@@ -9,6 +9,8 @@ import (
 	"os"
 	"path"
 	"strings"
+
+	"github.com/yaya-ai/yaya/internal/hostfile"
 )
 
 // arrivalDir has a folder for each session whose files are made.
@@ -132,7 +134,7 @@ func (a *arrival) write(n note, data []byte) error {
 	if err := a.close(); err != nil {
 		return err
 	}
-	return a.root.Rename(to, name)
+	return hostfile.Rename(a.root, to, name)
 }
 
 // open opens a file, or leaves it open.

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/yaya-ai/yaya/gateway/api"
+	"github.com/yaya-ai/yaya/internal/hostfile"
 	"github.com/yaya-ai/yaya/internal/lazyregexp"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/tool"
@@ -224,7 +225,7 @@ func (s *Service) store(id, name string, r io.Reader) (up Uploaded, err error) {
 	}
 	mimeType, ext := sniff(head.Bytes())
 	file := base + "." + ext
-	if err := s.cfg.Root.Rename(tmp, path.Join(dir, file)); err != nil {
+	if err := hostfile.Rename(s.cfg.Root, tmp, path.Join(dir, file)); err != nil {
 		return up, err
 	}
 	s.cfg.Sessions.Saved(id, path.Join("sessions", dir, file))

@@ -120,7 +120,7 @@ func (r rootFS) Open(name string, mode Mode) (File, error) {
 }
 
 func (r rootFS) Link(from, to string) error   { return r.root.Link(from, to) }
-func (r rootFS) Rename(from, to string) error { return r.root.Rename(from, to) }
+func (r rootFS) Rename(from, to string) error { return hostfile.Rename(r.root, from, to) }
 func (r rootFS) Remove(name string) error     { return r.root.Remove(name) }
 func (r rootFS) MkdirAll(name string) error   { return r.root.MkdirAll(name, 0o700) }
 

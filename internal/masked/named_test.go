@@ -169,3 +169,15 @@ func inText(t *testing.T, s string) string {
 	}
 	return `{"content":[{"type":"text","text":` + string(raw) + `}]}`
 }
+
+// The path of a key is not secret, and Windows writes paths in its own way. A password that begins like one is.
+func TestPathsDescribeSecrets(t *testing.T) {
+	for value, want := range map[string]bool{
+		"/etc/keys/a.pem": true, "~/keys/a": true, `C:\Users\ann\key.pem`: true, "d:/keys/a": true, `\\host\share\key`: true, `..\keys\a`: true,
+		`C:hunter2`: false, `\hunter2`: false, "c:/Kx83jd92LmQpZ71v": false, "1:/a/b": false,
+	} {
+		if got := About("SIGNING_KEY", value); got != want {
+			t.Errorf("About(%q) = %v, want %v", value, got, want)
+		}
+	}
+}

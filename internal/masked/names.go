@@ -106,13 +106,19 @@ func About(name, value string) bool {
 			return true
 		}
 	}
+	file := strings.ReplaceAll(value, `\`, "/")
+	if len(file) > 2 && file[1] == ':' && letter(file[0]) { // a drive of Windows
+		file = file[2:]
+	}
 	for _, root := range []string{"/", "~/", "./", "../"} {
-		if rest, ok := strings.CutPrefix(value, root); ok && !SecretValue(rest) {
+		if rest, ok := strings.CutPrefix(file, root); ok && !SecretValue(rest) {
 			return strings.Contains(rest, "/") || root == "/" && exists(value)
 		}
 	}
 	return false
 }
+
+func letter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
 
 func exists(path string) bool {
 	_, err := os.Lstat(path) //nolint:forbidigo // nothing is read

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/yaya-ai/yaya/internal/hostfile"
 )
 
 // Bounds of the daily sums.
@@ -201,7 +203,7 @@ func replace(root *os.Root, name string, data []byte) error {
 	}
 	_, err = f.Write(data)
 	if err = errors.Join(err, f.Close()); err == nil {
-		err = root.Rename(tmp, name)
+		err = hostfile.Rename(root, tmp, name)
 	}
 	if err != nil {
 		return errors.Join(err, root.Remove(tmp))

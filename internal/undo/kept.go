@@ -169,7 +169,7 @@ func (k *kept) put(c *content, data []byte) (*content, error) {
 	if err := k.root.WriteFile(tmp, data, 0o600); err != nil {
 		return nil, err
 	}
-	return c, k.root.Rename(tmp, blobName(c.SHA))
+	return c, hostfile.Rename(k.root, tmp, blobName(c.SHA))
 }
 
 // blob returns kept content.

@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -81,7 +82,7 @@ func (in *importer) take(text string) string {
 func (in *importer) follow(b *strings.Builder, from, text string, depth int) {
 	for _, name := range imports(text) {
 		p, err := in.w.Clean(path.Join(path.Dir(from), name))
-		if path.IsAbs(name) || err != nil || slices.Contains(in.seen, p) {
+		if filepath.IsAbs(name) || path.IsAbs(name) || err != nil || slices.Contains(in.seen, p) {
 			continue
 		}
 		if in.tried++; in.tried > maxTried {

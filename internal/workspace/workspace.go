@@ -74,15 +74,16 @@ func (w *Workspace) Clean(p string) (string, error) {
 	if strings.ContainsRune(p, 0) || len(p) > 4096 {
 		return "", ErrOutside
 	}
-	p = filepath.ToSlash(p)
-	if path.IsAbs(p) {
-		rest, ok := strings.CutPrefix(path.Clean(p)+"/", path.Clean(filepath.ToSlash(w.dir))+"/")
-		if !ok {
+	if filepath.IsAbs(p) { // with a drive, on Windows, where capital letters do not count
+		rest, err := filepath.Rel(w.dir, p)
+		if err != nil {
 			return "", ErrOutside
 		}
 		p = rest
+	} else if path.IsAbs(filepath.ToSlash(p)) {
+		return "", ErrOutside
 	}
-	p = path.Clean("./" + p)
+	p = path.Clean("./" + filepath.ToSlash(p))
 	if !filepath.IsLocal(filepath.FromSlash(p)) {
 		return "", ErrOutside
 	}

@@ -201,7 +201,7 @@ func (w *Workspace) write(beside string, data []byte, mode fs.FileMode) (tmp str
 
 // rename puts a file that was written beside another one in its place.
 func (w *Workspace) rename(tmp, p string) error {
-	return w.within(p, func(dir *os.Root, name string) error { return dir.Rename(path.Base(tmp), name) })
+	return w.within(p, func(dir *os.Root, name string) error { return hostfile.Rename(dir, path.Base(tmp), name) })
 }
 
 // stage writes the new content beside the file.
