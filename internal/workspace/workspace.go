@@ -19,6 +19,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -174,9 +175,10 @@ func IsBinary(data []byte) bool {
 
 // Entry is a file or folder of the tree.
 type Entry struct {
-	Path string
-	Dir  bool
-	Size int64
+	Path     string
+	Dir      bool
+	Size     int64     // of a file
+	Modified time.Time // a file
 }
 
 // Walk visits the files and folders below p in order, without those that .gitignore
@@ -248,7 +250,7 @@ func (w *Workspace) WalkAll(ctx context.Context, p string, visit func(e Entry) e
 			scopes[at] = append(above[:len(above):len(above)], own...)
 		case d.Type().IsRegular():
 			if info, err := d.Info(); err == nil {
-				e.Size = info.Size()
+				e.Size, e.Modified = info.Size(), info.ModTime()
 			}
 		default:
 			left(at)

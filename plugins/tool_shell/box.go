@@ -25,6 +25,7 @@ type use struct {
 	profile string // "" is outside every sandbox
 	// require are the needs without which nothing runs.
 	require sandbox.Need
+	reads   bool          // it does not write in the workspace
 	limit   time.Duration // limit after which the sandbox's kernel side ends it, too; 0 for no limit
 }
 
@@ -159,14 +160,25 @@ func (p *Plugin) policy(at *place, b *box) (sandbox.Policy, error) {
 	if b.limit > 0 {
 		policy.Limits.Time = b.limit + slack
 	}
-	if b.shown.Repository, err = policy.Work(root); err != nil {
+	work := &policy.Write
+	if b.reads {
+		var dir sandbox.Path
+		dir, err = sandbox.OpenExact(root)
+		policy.Read, work = append([]sandbox.Path{dir}, policy.Read...), &policy.Read
+	} else {
+		b.shown.Repository, err = policy.Work(root)
+	}
+	if err != nil {
 		return policy, err
 	}
-	if top, err := at.w.Root().Stat("."); err != nil || !policy.Write[0].Is(top) {
+	if top, err := at.w.Root().Stat("."); err != nil || !(*work)[0].Is(top) {
 		return policy, errors.Join(changed("the folder "+at.root+" was replaced"), err, sandbox.Close(policy.Write), sandbox.Close(policy.Partly), sandbox.Close(policy.Protect))
 	}
 	if b.shown.Repository != "" {
 		b.roots = append(b.roots, b.shown.Repository)
+	}
+	if b.reads {
+		return policy, nil
 	}
 	b.shown.Write = p.cfg.Write()
 	for _, dir := range b.shown.Write {

@@ -70,6 +70,7 @@ type Plugin struct {
 
 	hosts hostAnswers
 	seen  seen
+	langs langservers
 
 	tmp    *sandbox.Scratch // by session
 	sweeps sync.WaitGroup
@@ -107,7 +108,7 @@ type Config struct {
 
 // New returns the plugin.
 func New(cfg Config) *Plugin {
-	return &Plugin{cfg: cfg, marks: &marks{data: cfg.Data}, tmp: sandbox.NewScratch(filepath.Join(cfg.Sandboxes.Cache, "tmp"))}
+	return &Plugin{cfg: cfg, marks: &marks{data: cfg.Data}, langs: langservers{all: map[serverKey]*langserver{}}, tmp: sandbox.NewScratch(filepath.Join(cfg.Sandboxes.Cache, "tmp"))}
 }
 
 // allowBy tells how the user sets a setting.
@@ -135,11 +136,14 @@ func (*Plugin) Subscriptions() []string {
 func (p *Plugin) OnEvent(_ context.Context, ev event.Event, _ plugin.Context) error {
 	switch e := ev.Payload.(type) {
 	case event.SessionReset:
+		p.langs.forget(e.SessionID)
 		p.tmp.Remove(e.SessionID)
 	case event.SessionArchived:
+		p.langs.forget(e.SessionID)
 		p.tmp.Remove(e.SessionID)
 		return p.forget(e.SessionID)
 	case event.SessionDeleted:
+		p.langs.forget(e.SessionID)
 		p.tmp.Remove(e.SessionID)
 		return p.forget(e.SessionID)
 	}
@@ -148,6 +152,7 @@ func (p *Plugin) OnEvent(_ context.Context, ev event.Event, _ plugin.Context) er
 
 // OnUnload implements [plugin.Plugin]. Commands that run end with their calls.
 func (p *Plugin) OnUnload(context.Context, plugin.Context) error {
+	p.langs.close()
 	p.sweeps.Wait()
 	return p.tmp.Close()
 }
@@ -183,7 +188,14 @@ func (p *Plugin) OnLoad(_ context.Context, c plugin.Context) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(c.RegisterTool(shellTool{run, p}), c.RegisterTool(verifyTool{ver, p}), c.RegisterTool(obedient{dia}))
+	lang, err := tool.New(tool.Definition{
+		Name: "diagnostics", Title: "Diagnostics", Kind: tool.KindExec, ForAgents: true, InFolder: true, Timeout: tool.OwnTimeout,
+		Description: diagnosticsFor,
+	}, p.diagnostics)
+	if err != nil {
+		return err
+	}
+	return errors.Join(c.RegisterTool(shellTool{run, p}), c.RegisterTool(verifyTool{ver, p}), c.RegisterTool(obedient{dia}), c.RegisterTool(diagnosticsTool{obedient{lang}}))
 }
 
 // errNotPrepared is returned for a call that was not prepared: nobody can have seen it.

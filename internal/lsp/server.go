@@ -1,0 +1,285 @@
+package lsp
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"path/filepath"
+	"strconv"
+	"sync"
+)
+
+// Server is a language server.
+type Server struct {
+	root string
+	w    io.Writer
+	out  sync.Mutex // held while a message is written
+
+	checking chan struct{} // has room for the one call of Check
+	versions int           // of files; used by Check
+	pulls    bool          // it answers textDocument/diagnostic
+	utf8     bool          // its columns are bytes
+
+	done chan struct{} // closed when nothing more can be read
+
+	mu      sync.Mutex
+	end     error // why nothing more can be read
+	last    int64
+	waiting map[int64]chan message
+	open    map[string]File // of which the server has a copy, by URI
+	found   map[string]*findings
+	busy    map[string]bool // tokens of work that has begun
+	change  chan struct{}   // closed at the next change of found or busy
+}
+
+// findings are those of a file as the server has told them last.
+type findings struct {
+	version *int // of the file, if it says so
+	list    []diagnostic
+}
+
+// Start introduces us to the server of a folder, which is an absolute path without links, over the
+// server's output and input. options are the server's own, or nil. It reads from r until that ends.
+func Start(ctx context.Context, root string, options any, r io.Reader, w io.Writer) (*Server, error) {
+	s := &Server{
+		root: root, w: w, checking: make(chan struct{}, 1), done: make(chan struct{}),
+		waiting: map[int64]chan message{}, open: map[string]File{}, found: map[string]*findings{}, busy: map[string]bool{}, change: make(chan struct{}),
+	}
+	go func() {
+		defer close(s.done)
+		err := s.read(bufio.NewReaderSize(r, 64<<10))
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.end = err
+	}()
+	folder := map[string]any{"uri": uri(root), "name": filepath.Base(root)}
+	var answer struct {
+		Capabilities struct {
+			Encoding   string          `json:"positionEncoding"`
+			Diagnostic json.RawMessage `json:"diagnosticProvider"`
+		} `json:"capabilities"`
+	}
+	err := s.ask(ctx, "initialize", map[string]any{
+		"processId": nil, // a server in a sandbox would not find ours, and end
+		"rootPath":  root, "rootUri": folder["uri"], "workspaceFolders": []any{folder},
+		"clientInfo": map[string]any{"name": "yaya"}, "initializationOptions": options,
+		"capabilities": map[string]any{
+			"general": map[string]any{"positionEncodings": []string{"utf-8", "utf-16"}},
+			"window":  map[string]any{"workDoneProgress": true},
+			"workspace": map[string]any{
+				"configuration": true, "workspaceFolders": true,
+			},
+			"textDocument": map[string]any{
+				"synchronization":    map[string]any{"didSave": true},
+				"publishDiagnostics": map[string]any{"versionSupport": true},
+				"diagnostic":         map[string]any{},
+			},
+		},
+	}, &answer)
+	if err == nil {
+		s.utf8 = answer.Capabilities.Encoding == "utf-8"
+		s.pulls = len(answer.Capabilities.Diagnostic) > 0 && string(answer.Capabilities.Diagnostic) != "null"
+		err = s.tell("initialized", map[string]any{})
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Done is closed when nothing more can be read from the server.
+func (s *Server) Done() <-chan struct{} { return s.done }
+
+// Close asks the server to end. Its caller ends the process, and reads on until then.
+func (s *Server) Close(ctx context.Context) error {
+	if err := s.ask(ctx, "shutdown", nil, nil); err != nil {
+		return err
+	}
+	return s.tell("exit", nil)
+}
+
+// tell sends a notification.
+func (s *Server) tell(method string, params any) error {
+	raw, err := parameters(params)
+	if err != nil {
+		return err
+	}
+	return s.write(message{Method: method, Params: raw})
+}
+
+func parameters(params any) (json.RawMessage, error) {
+	if params == nil {
+		return nil, nil
+	}
+	return json.Marshal(params)
+}
+
+// ask sends a request, and decodes its result into out, unless that is nil.
+func (s *Server) ask(ctx context.Context, method string, params, out any) error {
+	raw, err := parameters(params)
+	if err != nil {
+		return err
+	}
+	got := make(chan message, 1)
+	s.mu.Lock()
+	s.last++
+	id := s.last
+	s.waiting[id] = got
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.waiting, id)
+	}()
+	if err := s.write(message{ID: strconv.AppendInt(nil, id, 10), Method: method, Params: raw}); err != nil {
+		return err
+	}
+	select {
+	case m := <-got:
+		if m.Error != nil {
+			return m.Error
+		}
+		if out == nil {
+			return nil
+		}
+		if err := json.Unmarshal(m.Result, out); err != nil {
+			return fmt.Errorf("the language server's result of %s: %w", method, err)
+		}
+		return nil
+	case <-s.done:
+		return s.ended()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// ended returns why nothing more can be read.
+func (s *Server) ended() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.end == nil || errors.Is(s.end, io.EOF) {
+		return errors.New("the language server has ended")
+	}
+	return s.end
+}
+
+// read takes messages until the server ends, or writes one that cannot be read.
+func (s *Server) read(r *bufio.Reader) error {
+	for {
+		m, err := readMessage(r)
+		if err != nil {
+			return err
+		}
+		switch {
+		case m.Method == "":
+			s.answered(m)
+		case len(m.ID) > 0:
+			if err := s.answer(m); err != nil {
+				return err
+			}
+		default:
+			s.heard(m)
+		}
+	}
+}
+
+func (s *Server) answered(m message) {
+	id, err := strconv.ParseInt(string(m.ID), 10, 64)
+	if err != nil {
+		return // nobody waits for it
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if got := s.waiting[id]; got != nil {
+		delete(s.waiting, id)
+		got <- m
+	}
+}
+
+// answer answers a request. Some servers wait for it before they go on.
+func (s *Server) answer(m message) error {
+	reply := message{ID: m.ID, Result: json.RawMessage("null")}
+	switch m.Method {
+	case "workspace/configuration":
+		var p struct {
+			Items []json.RawMessage `json:"items"`
+		}
+		if json.Unmarshal(m.Params, &p) == nil {
+			all, err := json.Marshal(make([]any, len(p.Items)))
+			if err != nil {
+				return err
+			}
+			reply.Result = all
+		}
+	case "workspace/workspaceFolders", "window/workDoneProgress/create", "window/showMessageRequest", "client/registerCapability", "client/unregisterCapability", "workspace/diagnostic/refresh":
+	case "workspace/applyEdit":
+		reply.Result = json.RawMessage(`{"applied":false,"failureReason":"yaya lets a language server change nothing"}`)
+	default:
+		reply.Result, reply.Error = nil, &failure{-32601, "yaya does not know the method " + m.Method}
+	}
+	return s.write(reply)
+}
+
+// heard takes a notification.
+func (s *Server) heard(m message) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch m.Method {
+	case "textDocument/publishDiagnostics":
+		var p struct {
+			URI     string       `json:"uri"`
+			Version *int         `json:"version"`
+			List    []diagnostic `json:"diagnostics"`
+		}
+		if json.Unmarshal(m.Params, &p) != nil {
+			return // it says nothing that can be used
+		}
+		at := same(p.URI)
+		if _, known := s.found[at]; !known && len(s.found) >= maxFiles {
+			return
+		}
+		s.found[at] = &findings{p.Version, cut(p.List)}
+	case "$/progress":
+		var p struct {
+			Token json.RawMessage `json:"token"`
+			Value struct {
+				Kind string `json:"kind"`
+			} `json:"value"`
+		}
+		if json.Unmarshal(m.Params, &p) != nil {
+			return
+		}
+		switch token := string(p.Token); {
+		case p.Value.Kind == "end":
+			delete(s.busy, token)
+		case p.Value.Kind == "begin" && len(s.busy) < maxFiles:
+			s.busy[token] = true
+		}
+	default:
+		return
+	}
+	close(s.change)
+	s.change = make(chan struct{})
+}
+
+// same returns a URI as [uri] writes it: servers escape other characters.
+func same(at string) string {
+	u, err := url.Parse(at)
+	if err != nil || u.Scheme != "file" {
+		return at
+	}
+	return uri(u.Path)
+}
+
+// uri returns the URI of an absolute path.
+func uri(p string) string {
+	p = filepath.ToSlash(p)
+	if len(p) > 0 && p[0] != '/' { // a drive
+		p = "/" + p
+	}
+	return (&url.URL{Scheme: "file", Path: p}).String()
+}
