@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hinshun/vt10x"
+	"github.com/charmbracelet/x/vt"
 	"golang.org/x/sys/unix"
 
 	"github.com/yaya-ai/yaya/internal/eventually"
@@ -28,7 +28,7 @@ type pty struct {
 
 	mu     sync.Mutex
 	out    strings.Builder
-	screen vt10x.Terminal
+	screen *vt.Emulator
 }
 
 // pty starts yaya on a pseudo-terminal of 100 × 30.
@@ -52,7 +52,7 @@ func (b *box) pty(args ...string) *pty {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	p := &pty{t: b.t, master: master, ended: make(chan error, 1), screen: vt10x.New(vt10x.WithSize(100, 30))}
+	p := &pty{t: b.t, master: master, ended: make(chan error, 1), screen: vt.NewEmulator(100, 30)}
 	p.cmd = exec.CommandContext(b.t.Context(), b.bin, b.args(args...)...)
 	p.cmd.Env = append(b.environ(), "TERM=xterm-256color")
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = slave, slave, slave
@@ -76,11 +76,18 @@ func (b *box) pty(args ...string) *pty {
 			}
 		}
 	}()
+	answered := make(chan struct{})
+	go func() {
+		defer close(answered)
+		_, _ = io.Copy(master, p.screen) // what a terminal answers to questions about it
+	}()
 	go func() { p.ended <- p.cmd.Wait() }()
 	b.t.Cleanup(func() {
 		_ = p.cmd.Process.Kill()
 		_ = master.Close()
 		<-read
+		_ = p.screen.Close()
+		<-answered
 	})
 	return p
 }

@@ -39,11 +39,16 @@ session, Ctrl+N starts a new one, and /help lists the rest.`,
 			if !isFile || !term.IsTerminal(int(in.Fd())) { //nolint:gosec // a descriptor fits
 				return errors.New("yaya chat needs a terminal; use yaya run without one")
 			}
+			if os.Getenv("TERM") == "dumb" {
+				return errors.New("yaya chat needs a terminal that can move its cursor, and TERM is dumb; use yaya run")
+			}
 			dir, err := filepath.Abs(o.Workspace)
 			if err != nil {
 				return err
 			}
 			o.Workspace, o.In, o.Out = dir, in, c.OutOrStdout()
+			o.NoColour = os.Getenv("NO_COLOR") != ""
+			o.Home, _ = os.UserHomeDir() // without it, paths are shown whole
 			return converse(c.Context(), g, o)
 		},
 	}

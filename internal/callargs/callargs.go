@@ -117,6 +117,19 @@ const patched = 1
 // signs are the signs of the lines of arguments, by tool and argument.
 var signs = map[string]byte{"apply_patch patch": patched, "edit old_text": '-', "edit new_text": '+'}
 
+// IsChange reports whether an argument of a tool is the text of a change of files.
+func IsChange(tool, argument string) bool { return signs[tool+" "+argument] != 0 }
+
+// Changes reports whether a tool has such an argument.
+func Changes(tool string) bool {
+	for name := range signs {
+		if t, _, _ := strings.Cut(name, " "); t == tool {
+			return true
+		}
+	}
+	return false
+}
+
 func inner(text string, sign byte) Line {
 	out := Line{Text: text, Inner: true, Sign: sign}
 	switch {

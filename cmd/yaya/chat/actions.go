@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -58,6 +59,21 @@ func (m *model) rename(title string) action {
 	id := m.id
 	m.title = title
 	return func() error { return m.api.Rename(m.ctx, id, title) }
+}
+
+// entitle asks for the title that yaya gives a session with its first message.
+func (m *model) entitle(events []Event) action {
+	if m.title != "" || !slices.ContainsFunc(events, func(ev Event) bool { return ev.Type == "turn_started" }) {
+		return nil
+	}
+	id := m.id
+	return func() error {
+		s, err := m.api.Session(m.ctx, id)
+		if err == nil {
+			m.send(named{id, s.Title})
+		}
+		return err
+	}
 }
 
 func (m *model) retry() action {

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/yaya-ai/yaya/internal/eventually"
+	"github.com/yaya-ai/yaya/internal/screen"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -39,8 +40,8 @@ func TestTranscript(t *testing.T) {
 	tr.take(ev("model_output_completed", "t1", `{"text":"hello!","tool_calls":[]}`))
 	tr.take(ev("tool_call_started", "t1", `{"tool_call":{"id":"c1","name":"shell","input":{"command":"x"}}}`))
 	tr.take(ev("tool_progress", "t1", `{"tool_call_id":"c1","progress":1,"total":2,"message":"half"}`))
-	if b := tr.tool("c1"); b == nil || b.head != "shell  1 of 2 half" {
-		t.Errorf(`got %+v, want the head "shell  1 of 2 half"`, b)
+	if b := tr.tool("c1"); b == nil || b.tool.name != "shell" || b.tool.progress != "1 of 2 half" {
+		t.Errorf(`got %+v, want shell with the progress "1 of 2 half"`, b)
 	}
 	tr.take(ev("approval_requested", "t1", `{"approval_id":"a1","tool_call_id":"c1","tool_name":"shell","input":{"command":"x"}}`))
 	tr.take(ev("approval_requested", "t1", `{"approval_id":"a1","tool_call_id":"c1","tool_name":"shell","input":{"command":"x"}}`))
@@ -54,9 +55,12 @@ func TestTranscript(t *testing.T) {
 	tr.take(ev("session_failed", "t1", `{"error":"boom"}`))
 	var heads []string
 	for _, b := range tr.blocks {
-		heads = append(heads, strings.TrimSpace(b.head+" "+b.text))
+		if c := b.tool; b.kind == fromTool {
+			heads = append(heads, fmt.Sprintf("%s %s %v: %s", c.name, c.input, c.bad, c.brief))
+		}
+		heads = append(heads, b.text)
 	}
-	want := []string{"hi\n[file x.txt attachments/x]", "hello!", "✗ shell  1 of 2 half  rejected: no {\"command\":\"x\"}\nout", "rejected shell: no", "the turn failed: boom"}
+	want := []string{"hi\n[file x.txt attachments/x]", "hello!", `shell {"command":"x"} true: rejected: no`, "out", "rejected shell: no", "the turn failed: boom"}
 	if fmt.Sprintf("%q", heads) != fmt.Sprintf("%q", want) || tr.running || !tr.failed || tr.turn != "t1" || len(tr.queue) != 1 || len(tr.asks) != 0 {
 		t.Errorf("got %q %+v; want %q, the failed turn t1 no longer running, one queued prompt and no ask", heads, tr, want)
 	}
@@ -83,7 +87,7 @@ func TestTranscript(t *testing.T) {
 // UI-10, R15: nothing controls the terminal, and no line is wider than it.
 func TestTextIsSafe(t *testing.T) {
 	bad := "a\x1b[31mb\u202ec\u009bd\x00e\u200bf\te\r\n" + strings.Repeat("wide 漢字 ", 40)
-	for _, l := range lines(bad, 30) {
+	for _, l := range screen.Lines(bad, 30) {
 		if ansi.StringWidth(l) > 30 {
 			t.Errorf("%q is %d wide", l, ansi.StringWidth(l))
 		}
@@ -91,7 +95,7 @@ func TestTextIsSafe(t *testing.T) {
 			t.Errorf("got the line %q, want none that controls the terminal", l)
 		}
 	}
-	if got := clean("x\ny\x1b\u202ez"+strings.Repeat("y", 50), 12); got != `x\ny\u{1b}\u{202e}zyyyyyy…` {
+	if got := screen.Clean("x\ny\x1b\u202ez"+strings.Repeat("y", 50), 12); got != `x\ny\u{1b}\u{202e}zyyyyyy…` {
 		t.Errorf("got %q, want %q", got, `x\ny\u{1b}\u{202e}zyyyyyy…`)
 	}
 }
@@ -251,11 +255,12 @@ func TestCommands(t *testing.T) {
 // arguments by name.
 func TestQuestionIsReadable(t *testing.T) {
 	m := newModel(t.Context(), nil, "/w")
-	m.width, m.height = 60, 40
+	m.width, m.height = 90, 40
+	red, green := m.palette.Bad, m.palette.Good
 	for _, c := range []struct{ tool, args, want string }{
 		{"shell", `{"command":"ls \u0026\u0026 git status","timeout_seconds":5}`, "  command: ls && git status\n  timeout_seconds: 5"},
-		{"apply_patch", `{"patch":"--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old \u001b[2J\n+new\n same\n"}`, "  patch:\n  │ " + paint(red, "--- a/x") + "\n  │ " + paint(green, "+++ b/x") + "\n  │ " + paint(dim, "@@ -1 +1 @@") + "\n  │ " + paint(red, `-old \u{1b}[2J`) + "\n  │ " + paint(green, "+new") + "\n  │  same"},
-		{"edit", `{"path":"a.go","old_text":"5","new_text":"6\n7"}`, "  path: a.go\n  old_text:\n  │ " + paint(red, "-5") + "\n  new_text:\n  │ " + paint(green, "+6") + "\n  │ " + paint(green, "+7")},
+		{"apply_patch", `{"patch":"--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old \u001b[2J\n+new\n same\n"}`, "  patch:\n  │ " + screen.Paint(red, "--- a/x") + "\n  │ " + screen.Paint(green, "+++ b/x") + "\n  │ " + screen.Paint(screen.Faint, "@@ -1 +1 @@") + "\n  │ " + screen.Paint(red, `-old \u{1b}[2J`) + "\n  │ " + screen.Paint(green, "+new") + "\n  │  same"},
+		{"edit", `{"path":"a.go","old_text":"5","new_text":"6\n7"}`, "  path: a.go\n  old_text:\n  │ " + screen.Paint(red, "-5") + "\n  new_text:\n  │ " + screen.Paint(green, "+6") + "\n  │ " + screen.Paint(green, "+7")},
 		{"other", `{"patch":"+a\nb","n":"5"}`, "  patch:\n  │ +a\n  │ b\n  n: \"5\""},
 		{"other", `{"a":1,"a":2}`, `  {"a":1,"a":2}`},
 	} {

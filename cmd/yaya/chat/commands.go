@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/yaya-ai/yaya/internal/screen"
 )
 
 // command is a line that begins with a slash.
@@ -32,7 +34,7 @@ func commands() []command {
 		{"approve", "", "approve the call (Alt+Y)", func(m *model, _ string) action { return m.decide("approve", "") }},
 		{"session", "", "approve it for the whole session (Alt+S)", func(m *model, _ string) action { return m.decide("approve_for_session", "") }},
 		{"reject", "[WHY]", "reject the call (Alt+N)", func(m *model, arg string) action { return m.decide("deny", arg) }},
-		{"details", "", "show the arguments and results of tools (Ctrl+T)", func(m *model, _ string) action { m.details = !m.details; m.laid = nil; return nil }},
+		{"details", "", "show the arguments and results of tools (Ctrl+T)", func(m *model, _ string) action { m.details = !m.details; m.redraw(); return nil }},
 		{"help", "", "this", func(m *model, _ string) action { m.say0(help()); return nil }},
 		{"quit", "", "leave (Ctrl+C); the session continues", func(m *model, _ string) action { m.quit = true; return nil }},
 	}
@@ -58,7 +60,7 @@ func (m *model) parse(line string) (action, error) {
 	table := commands()
 	i := slices.IndexFunc(table, func(c command) bool { return c.name == name })
 	if i < 0 {
-		return nil, fmt.Errorf("unknown command /%s (see: /help)", clean(name, 40))
+		return nil, fmt.Errorf("unknown command /%s (see: /help)", screen.Clean(name, 40))
 	}
 	if arg = strings.TrimSpace(arg); arg == "" && table[i].args != "" && table[i].args[0] != '[' {
 		return nil, errors.New("/" + name + " " + table[i].args)

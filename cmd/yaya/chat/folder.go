@@ -3,6 +3,8 @@ package chat
 import (
 	"encoding/json"
 	"strings"
+
+	"github.com/yaya-ai/yaya/internal/screen"
 )
 
 // trustTool is the tool name of the question whether a folder is trusted.
@@ -32,9 +34,9 @@ func FolderQuestion(a Ask) (text string, ok bool) {
 		if i.Runs != "" {
 			text += ": " + i.Runs
 		}
-		b.WriteString("  " + mark + clean(text, len(text)) + "\n") // on one line, all of it
+		b.WriteString("  " + mark + screen.Clean(text, len(text)) + "\n") // on one line, all of it
 	}
-	b.WriteString(clean(q.Folder, len(q.Folder)) + "\n")
+	b.WriteString(screen.Clean(q.Folder, len(q.Folder)) + "\n")
 	switch {
 	case len(q.Added)+len(q.Removed) > 0:
 		b.WriteString("You trusted this folder earlier, but its content has changed:\n")

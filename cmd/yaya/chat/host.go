@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"net"
 	"strconv"
+
+	"github.com/yaya-ai/yaya/internal/screen"
 )
 
 // hostTool is the tool name of the question whether a command may reach a host.
@@ -19,9 +21,9 @@ func heading(a Ask) string {
 	_ = json.Unmarshal(a.Input, &q) // unreadable params are shown unchanged
 	switch {
 	case a.Tool == hostTool && q.Host != "":
-		return "may the command reach " + paint(bold, clean(net.JoinHostPort(q.Host, strconv.Itoa(q.Port)), 300)) + "?"
+		return "may the command reach " + screen.Paint(screen.Bold, screen.Clean(net.JoinHostPort(q.Host, strconv.Itoa(q.Port)), 300)) + "?"
 	case a.Tool == "shell" && q.Outside:
-		return "may " + paint(bold, "shell") + " run " + paint(bold, "outside the sandbox") + "?"
+		return "may " + screen.Paint(screen.Bold, "shell") + " run " + screen.Paint(screen.Bold, "outside the sandbox") + "?"
 	}
-	return "may " + paint(bold, clean(a.Tool, 80)) + " run?"
+	return "may " + screen.Paint(screen.Bold, screen.Clean(a.Tool, 80)) + " run?"
 }

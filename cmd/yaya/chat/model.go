@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -8,6 +9,9 @@ import (
 
 	"charm.land/bubbles/v2/textarea"
 	tea "charm.land/bubbletea/v2"
+	"charm.land/lipgloss/v2"
+
+	"github.com/yaya-ai/yaya/internal/screen"
 )
 
 // arming is how long a new question ignores input: a key pressed before or while it appeared is
@@ -33,6 +37,7 @@ type (
 	listed struct{ sessions []Session }
 	failed struct{ err error }
 	told   struct{ text string }
+	named  struct{ session, title string } // what yaya calls a session
 	armed  struct{}
 )
 
@@ -61,6 +66,12 @@ type model struct {
 	at      int
 	quit    bool
 	laid    *layout
+	writing writing
+	epoch   int // of what is rendered; see redraw
+	palette screen.Palette
+	home    string // the user's folder, "" if it is not known
+	turn    int    // of the spinner
+	spins   bool
 	now     func() time.Time
 }
 
@@ -72,12 +83,15 @@ func newModel(ctx context.Context, api *Client, workspace string) *model {
 	in.CharLimit = 256 << 10
 	in.SetHeight(3)
 	in.KeyMap.InsertNewline.SetKeys("ctrl+j", "shift+enter")
+	in.SetVirtualCursor(false)
+	style := textarea.StyleState{Placeholder: lipgloss.NewStyle().Faint(true), Prompt: lipgloss.NewStyle().Faint(true)}
+	in.SetStyles(textarea.Styles{Focused: style, Blurred: style})
 	in.Focus()
-	return &model{ctx: ctx, api: api, workspace: workspace, input: in, width: 80, height: 24, now: time.Now}
+	return &model{ctx: ctx, api: api, workspace: workspace, input: in, palette: screen.Colours, width: 80, height: 24, now: time.Now}
 }
 
 // Init implements [tea.Model].
-func (m *model) Init() tea.Cmd { return textarea.Blink }
+func (*model) Init() tea.Cmd { return nil }
 
 // do runs an action in the background.
 func (m *model) do(a action) tea.Cmd {
@@ -97,7 +111,8 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	var cmd tea.Cmd
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
-		m.width, m.height, m.laid = max(msg.Width, 20), max(msg.Height, 10), nil
+		m.width, m.height = max(msg.Width, 20), max(msg.Height, 10)
+		m.redraw()
 		m.input.SetWidth(m.width)
 	case tea.KeyPressMsg:
 		cmd = m.key(msg)
@@ -106,6 +121,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			for _, ev := range msg.events {
 				m.t.take(ev)
 			}
+			cmd = m.do(m.entitle(msg.events))
 		}
 	case linked:
 		if msg.session == m.id {
@@ -126,11 +142,18 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.complain(msg.err)
 	case told:
 		m.say0(msg.text)
+	case named:
+		if msg.session == m.id {
+			m.title = cmp.Or(m.title, msg.title) // the user's own comes first
+		}
 	case armed:
+	case spun:
+		m.turn++
+		m.spins = false
 	default:
 		m.input, cmd = m.input.Update(msg)
 	}
-	cmd = tea.Batch(cmd, m.watchAsk())
+	cmd = tea.Batch(cmd, m.watchAsk(), m.turning())
 	if m.quit {
 		return m, tea.Quit
 	}
@@ -176,7 +199,8 @@ func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 	case "ctrl+n":
 		return m.do(m.begin(""))
 	case "ctrl+t":
-		m.details, m.laid = !m.details, nil
+		m.details = !m.details
+		m.redraw()
 		return nil
 	case "alt+y":
 		return m.do(m.decide("approve", ""))
@@ -253,6 +277,7 @@ func (m *model) switchTo(s switched) {
 	}
 	m.id, m.title, m.workspace = s.id, s.title, s.workspace
 	m.t, m.up, m.laid, m.lost, m.note = transcript{}, 0, nil, false, ""
+	m.writing = writing{}
 	m.follow = follow(m.ctx, m.api, s.id, m.send)
 	m.followers = append(m.followers, m.follow)
 }

@@ -6,12 +6,16 @@ import (
 	"io"
 
 	tea "charm.land/bubbletea/v2"
+
+	"github.com/yaya-ai/yaya/internal/screen"
 )
 
 // Options are the initial settings of the chat.
 type Options struct {
 	Session   string // session to continue; "" starts one
 	Workspace string // of new sessions
+	Home      string // the user's folder, "" if it is not known
+	NoColour  bool
 	In        io.Reader
 	Out       io.Writer
 }
@@ -31,6 +35,10 @@ func Run(ctx context.Context, api *Client, o Options) error {
 		return err
 	}
 	m := newModel(ctx, api, o.Workspace)
+	m.home = o.Home
+	if o.NoColour {
+		m.palette = screen.Palette{}
+	}
 	p := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(o.In), tea.WithOutput(o.Out), tea.WithoutSignalHandler())
 	m.send = p.Send
 	m.switchTo(switched{first.ID, first.Title, first.Workspace})

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/yaya-ai/yaya/internal/callargs"
+	"github.com/yaya-ai/yaya/internal/screen"
 )
 
 // Arguments returns everything that a question is about, in lines whose invisible characters are
@@ -14,7 +15,7 @@ func Arguments(a Ask) string {
 		if l.Inner {
 			b.WriteString("│ ")
 		}
-		b.WriteString(clean(l.Head, len(l.Head)) + clean(l.Text, len(l.Text)) + "\n")
+		b.WriteString(screen.Clean(l.Head, len(l.Head)) + screen.Clean(l.Text, len(l.Text)) + "\n")
 	}
 	return b.String()
 }

@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -27,10 +28,20 @@ const (
 // block is a part of the conversation.
 type block struct {
 	kind kind
-	head string // for a tool: its name and outcome
-	text string
-	call string // for a tool
-	done bool
+	text string // for a tool: its result
+	tool call
+	// drawn are its lines as of an epoch; a change of the block clears it.
+	drawn []string
+	epoch int
+}
+
+// call is a call of a tool.
+type call struct {
+	id, name  string
+	input     json.RawMessage
+	progress  string
+	brief     string // the outcome
+	done, bad bool
 }
 
 // Ask is a question about a call.
@@ -60,12 +71,14 @@ type transcript struct {
 	asks    []Ask
 	queue   []queued
 	changes int // a version number, to cache the layout
+
+	model   string
+	context int     // tokens of the last prompt and its answer
+	cost    float64 // of all turns, in US dollars, as far as prices are known
 }
 
 func (t *transcript) add(b block) {
-	if len(b.text) > maxText {
-		b.text = strings.ToValidUTF8(b.text[:maxText], "") + "\n…"
-	}
+	b.text = bounded(b.text)
 	t.blocks = append(t.blocks, b)
 	if len(t.blocks) > maxBlocks {
 		t.blocks = slices.Delete(t.blocks, 0, maxBlocks/4)
@@ -112,9 +125,14 @@ type data struct {
 	How      string   `json:"how"`
 	ForAll   bool     `json:"for_session"`
 	Queue    []queued `json:"queue"`
-	Error    string   `json:"error"`
-	Command  string   `json:"command"`
-	ExitCode *int     `json:"exit_code"`
+	Model    string   `json:"model"`
+	CostUSD  float64  `json:"cost_usd"`
+	Usage    struct {
+		Total int `json:"total"`
+	} `json:"usage"`
+	Error    string `json:"error"`
+	Command  string `json:"command"`
+	ExitCode *int   `json:"exit_code"`
 	Current  struct {
 		TurnID string   `json:"turn_id"`
 		Asks   []Ask    `json:"pending_approvals"`
@@ -152,6 +170,7 @@ func (t *transcript) take(ev Event) {
 		}
 	case "turn_started":
 		t.running, t.turn, t.failed, t.stopped, t.stream = true, ev.TurnID, false, false, ""
+		t.model = cmp.Or(d.Model, t.model)
 	case "model_output_delta":
 		if d.Offset == 0 || d.Offset > len(t.stream) {
 			t.stream = ""
@@ -159,12 +178,13 @@ func (t *transcript) take(ev Event) {
 		t.stream = t.stream[:min(d.Offset, len(t.stream))] + d.Text
 	case "model_output_completed":
 		t.stream = ""
+		t.model, t.context = cmp.Or(d.Model, t.model), cmp.Or(d.Usage.Total, t.context)
 		if d.Text != "" {
 			t.add(block{kind: fromModel, text: d.Text})
 		}
 	case "tool_call_started":
 		if t.tool(d.ToolCall.ID) == nil {
-			t.add(block{kind: fromTool, call: d.ToolCall.ID, head: d.ToolCall.Name, text: string(d.ToolCall.Input)})
+			t.add(block{kind: fromTool, tool: call{id: d.ToolCall.ID, name: d.ToolCall.Name, input: d.ToolCall.Input}})
 		}
 	case "tool_call_completed":
 		t.completed(d)
@@ -180,12 +200,12 @@ func (t *transcript) take(ev Event) {
 			t.add(block{kind: note, text: "check " + d.Command + " passed"})
 		}
 	case "turn_completed":
-		t.end(false)
+		t.end(d, false)
 	case "session_failed":
-		t.end(true)
+		t.end(d, true)
 		t.add(block{kind: trouble, text: "the turn failed: " + d.Error})
 	case "session_canceled":
-		t.end(false)
+		t.end(d, false)
 		t.stopped = true
 		t.add(block{kind: trouble, text: strings.TrimSuffix("the turn was cancelled: "+d.Reason, ": ")})
 	case "session_completed":
@@ -230,14 +250,17 @@ func answered(typ string, d data) string {
 	return "approved " + d.Tool
 }
 
-func (t *transcript) end(failed bool) {
+func (t *transcript) end(d data, failed bool) {
+	t.cost += max(d.CostUSD, 0)
 	t.running, t.failed, t.stream = false, failed, ""
 }
 
+// tool returns the block of a call, to change it; nil if there is none.
 func (t *transcript) tool(id string) *block {
 	for i := len(t.blocks) - 1; i >= 0; i-- {
-		if t.blocks[i].kind == fromTool && t.blocks[i].call == id {
-			return &t.blocks[i]
+		if b := &t.blocks[i]; b.kind == fromTool && b.tool.id == id {
+			b.drawn = nil
+			return b
 		}
 	}
 	return nil
@@ -246,25 +269,12 @@ func (t *transcript) tool(id string) *block {
 func (t *transcript) completed(d data) {
 	b := t.tool(d.ToolResult.ID)
 	if b == nil {
-		t.add(block{kind: fromTool, call: d.ToolResult.ID, head: "a call"})
+		t.add(block{kind: fromTool, tool: call{id: d.ToolResult.ID, name: "a call"}})
 		b = &t.blocks[len(t.blocks)-1]
 	}
-	mark := "✓"
-	if !d.ToolResult.OK {
-		mark = "✗"
-	}
-	brief := d.ToolResult.Brief
-	if brief == "" {
-		brief = d.ToolResult.Error
-	}
-	b.done = true
-	b.head = mark + " " + b.head + "  " + brief
-	if out := textOf(d.ToolResult.Parts); out != "" {
-		b.text += "\n" + out
-	}
-	if len(b.text) > maxText {
-		b.text = strings.ToValidUTF8(b.text[:maxText], "") + "\n…"
-	}
+	b.tool.done, b.tool.bad = true, !d.ToolResult.OK
+	b.tool.brief = cmp.Or(d.ToolResult.Brief, d.ToolResult.Error)
+	b.text = bounded(textOf(d.ToolResult.Parts))
 	t.changes++
 }
 
@@ -279,14 +289,21 @@ func (t *transcript) progress(raw json.RawMessage) {
 		return
 	}
 	b := t.tool(p.Call)
-	if b == nil || b.done {
+	if b == nil || b.tool.done {
 		return
 	}
-	name, _, _ := strings.Cut(b.head, "  ")
-	b.head = fmt.Sprintf("%s  %v", name, p.Progress)
+	b.tool.progress = fmt.Sprint(p.Progress)
 	if p.Total != nil {
-		b.head += fmt.Sprintf(" of %v", *p.Total)
+		b.tool.progress += fmt.Sprintf(" of %v", *p.Total)
 	}
-	b.head += " " + p.Message
+	b.tool.progress += " " + p.Message
 	t.changes++
+}
+
+// bounded cuts a text to the size that is kept.
+func bounded(s string) string {
+	if len(s) > maxText {
+		s = strings.ToValidUTF8(s[:maxText], "") + "\n…"
+	}
+	return s
 }

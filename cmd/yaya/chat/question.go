@@ -1,0 +1,72 @@
+package chat
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/yaya-ai/yaya/internal/callargs"
+	"github.com/yaya-ai/yaya/internal/screen"
+)
+
+// question renders a question in full.
+func (m *model) question() []string {
+	if len(m.t.asks) == 0 {
+		return nil
+	}
+	a := m.t.asks[0]
+	what := heading(a)
+	shown, folder := FolderQuestion(a)
+	if folder {
+		what = "do you trust this folder?"
+	}
+	out := []string{screen.Paint(m.palette.Accent, strings.Repeat("═", m.width)), screen.Paint(screen.Bold+m.palette.Accent, "yaya asks: ") + what}
+	if folder {
+		for _, l := range screen.Lines(shown, m.width-2) {
+			out = append(out, "  "+l)
+		}
+	} else {
+		out = append(out, m.arguments(a.Tool, a.Input)...)
+	}
+	wait := ""
+	if m.now().Sub(m.since) < arming {
+		wait = screen.Faint
+	}
+	var more []string
+	if n := len(m.t.asks) - 1; n > 0 {
+		more = append(more, fmt.Sprintf("%d more", n))
+	}
+	if d, err := time.Parse(time.RFC3339, a.Deadline); err == nil {
+		more = append(more, "until "+d.Local().Format(time.TimeOnly))
+	}
+	if len(more) > 0 {
+		out = append(out, screen.Paint(screen.Faint, strings.Join(more, ", ")))
+	}
+	key := func(name string) string { return screen.Paint(wait+screen.Bold, name) }
+	keys := key("Alt+Y") + " yes  " + key("Alt+S") + " yes, for this session  " + key("Alt+N") + " no (your input is the reason)"
+	return append(out, strings.Split(ansi.Wrap(keys, m.width, ""), "\n")...)
+}
+
+// arguments renders what a call would do: a patch as a patch, a command as sh receives it, other
+// arguments by name. A line of a text of several lines stands behind a bar.
+func (m *model) arguments(tool string, input json.RawMessage) (out []string) {
+	for _, l := range callargs.Lines(tool, input) {
+		indent := "  "
+		if l.Inner {
+			indent = "  │ "
+		}
+		style := m.signStyle(l.Sign)
+		for _, text := range screen.Lines(l.Head+l.Text, m.width-len([]rune(indent))) {
+			out = append(out, indent+screen.Paint(style, text))
+		}
+	}
+	return out
+}
+
+// signStyle returns the style of a line of a patch by its first character.
+func (m *model) signStyle(sign byte) string {
+	return screen.DiffStyle(m.palette, string(rune(sign)))
+}

@@ -1,0 +1,164 @@
+package screen
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+
+	"github.com/charmbracelet/x/ansi"
+)
+
+// maxMarks bounds the combining marks of one character: more of them reach into other lines.
+const maxMarks = 3
+
+// span is a text in one style.
+type span struct{ style, text string }
+
+// cell is a character with its marks.
+type cell struct {
+	text, style  string
+	width, marks int
+}
+
+// Clean makes a text safe on one line of at most limit characters.
+func Clean(s string, limit int) string {
+	var b strings.Builder
+	n := 0
+	for _, r := range s {
+		if n == limit {
+			b.WriteString("…")
+			break
+		}
+		n++
+		if r == '\n' {
+			b.WriteString(`\n`)
+			continue
+		}
+		b.WriteString(visible(r))
+	}
+	return b.String()
+}
+
+// visible returns a character in a form that does nothing but show itself.
+func visible(r rune) string {
+	switch {
+	case r == '\t':
+		return "  "
+	case r == unicode.ReplacementChar, !unicode.IsPrint(r):
+		return fmt.Sprintf(`\u{%x}`, r)
+	}
+	return string(r)
+}
+
+// Lines makes a text safe and wraps it at a width.
+func Lines(s string, width int) (out []string) {
+	for line := range strings.SplitSeq(strings.ReplaceAll(s, "\r\n", "\n"), "\n") {
+		out = append(out, wrapped([]span{{"", line}}, width, false)...)
+	}
+	return out
+}
+
+// cells splits spans into characters, and makes these safe. It leaves
+// out joiners between emoji, their skin tones, and variants: terminals disagree about their width.
+func cells(spans []span) (out []cell) {
+	n := 0
+	for _, s := range spans {
+		n += len(s.text)
+	}
+	out = make([]cell, 0, n)
+	for _, s := range spans {
+		for i, r := range s.text {
+			if r >= ' ' && r < 0x7f { // most are
+				out = append(out, cell{s.text[i : i+1], s.style, 1, 0})
+				continue
+			}
+			out = appendCell(out, r, s.style)
+		}
+	}
+	return out
+}
+
+func appendCell(out []cell, r rune, style string) []cell {
+	var last *cell
+	if len(out) > 0 && out[len(out)-1].marks >= 0 {
+		last = &out[len(out)-1]
+	}
+	text := visible(r)
+	plain := text == string(r)
+	width := ansi.StringWidth(text)
+	switch {
+	case last != nil && (r >= 0xfe00 && r <= 0xfe0f || r >= 0x1f3fb && r <= 0x1f3ff):
+		return out
+	case last != nil && r == 0x200d && last.width == 2:
+		return out
+	case plain && regional(r) && last != nil && last.marks == 0 && regional([]rune(last.text)[0]):
+		last.text, last.width, last.marks = last.text+text, 2, 1
+		return out
+	case plain && (width == 0 || unicode.In(r, unicode.Mn, unicode.Me)):
+		if last != nil && last.marks < maxMarks {
+			last.text, last.marks = last.text+text, last.marks+1
+			return out
+		}
+		text, plain = fmt.Sprintf(`\u{%x}`, r), false
+	}
+	if plain {
+		return append(out, cell{text, style, width, 0})
+	}
+	for i := range text { // an escape; nothing joins it
+		out = append(out, cell{text[i : i+1], style, 1, -1})
+	}
+	return out
+}
+
+// regional reports whether a character is half of a flag.
+func regional(r rune) bool { return r >= 0x1f1e6 && r <= 0x1f1ff }
+
+// wrapped returns spans as lines of at most a width: code is cut anywhere, text at spaces.
+func wrapped(spans []span, width int, code bool) (out []string) {
+	cs := cells(spans)
+	width = max(width, 2) // the widest character
+	for len(cs) > 0 {
+		end, space, word, w := 0, 0, false, 0
+		for end < len(cs) && w+cs[end].width <= width {
+			if cs[end].text != " " {
+				word = true
+			} else if word {
+				space = end
+			}
+			w += cs[end].width
+			end++
+		}
+		if end < len(cs) && !code && space > 0 && cs[end].text != " " {
+			end = space
+		}
+		out = append(out, joined(cs[:end]))
+		cs = cs[end:]
+		for !code && len(cs) > 0 && cs[0].text == " " {
+			cs = cs[1:]
+		}
+	}
+	if out == nil {
+		out = []string{""}
+	}
+	return out
+}
+
+// joined returns cells as text with their styles.
+func joined(cs []cell) string {
+	var b strings.Builder
+	style := ""
+	for _, c := range cs {
+		if c.style != style {
+			if style != "" {
+				b.WriteString(Reset)
+			}
+			b.WriteString(c.style)
+			style = c.style
+		}
+		b.WriteString(c.text)
+	}
+	if style != "" {
+		b.WriteString(Reset)
+	}
+	return b.String()
+}
