@@ -154,6 +154,16 @@ func (c *pluginContext) RegisterTool(t tool.Tool) error {
 	return nil
 }
 
+func (c *pluginContext) RenewTool(t tool.Tool) error {
+	// The lock is held so that a plugin that is unloaded meanwhile leaves no tool behind.
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if name := t.Definition().Name; !slices.Contains(c.tools, name) {
+		return fmt.Errorf("plugin %s renews the tool %s: it has not registered it", c.manifest.Name, name)
+	}
+	return c.r.cfg.Tools.Exchange(t)
+}
+
 // registered returns the names of the plugin's tools.
 func (c *pluginContext) registered() []string {
 	c.mu.Lock()

@@ -129,6 +129,9 @@ type Context interface {
 	// RegisterTool offers a tool of version v1 until the plugin is unloaded. Only
 	// plugins of category tool may.
 	RegisterTool(t tool.Tool) error
+	// RenewTool puts a tool in the place of the one of its name that this plugin has registered.
+	// Turns that run keep the one that they began with.
+	RenewTool(t tool.Tool) error
 }
 
 // Speaker publishes as a plugin.

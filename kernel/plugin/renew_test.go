@@ -337,3 +337,32 @@ func TestTrouble(t *testing.T) {
 type troubled struct{ fake }
 
 func (*troubled) Trouble() error { return errors.New("its process has ended\nin tears") }
+
+// A plugin puts a tool in the place of its own, and of no other.
+func TestRenewTool(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		s := newSlow("1.0.0")
+		var before, after, unloaded error
+		var have plugin.Context
+		s.onLoad = func(c plugin.Context) error {
+			have, before = c, c.RenewTool(tongs("1.0.0"))
+			err := c.RegisterTool(tongs("1.0.0"))
+			after = c.RenewTool(tongs("2.0.0"))
+			return err
+		}
+		w.Load(t.Context(), false, s)
+		if before == nil || !strings.Contains(before.Error(), "it has not registered it") || after != nil {
+			t.Errorf("RenewTool before and after RegisterTool = %v, %v; want a refusal and no error", before, after)
+		}
+		if e, ok := w.reg.Snapshot().Lookup("tongs"); !ok || e.Def.Description != tongs("2.0.0").Definition().Description {
+			t.Errorf("the tool is %+v, want the newer one", e)
+		}
+		if err := w.Registry.Stop(); err != nil {
+			t.Fatal(err)
+		}
+		if unloaded = have.RenewTool(tongs("3.0.0")); unloaded == nil || w.reg.Snapshot().Len() != 0 {
+			t.Errorf("RenewTool of a plugin that is unloaded = %v, with %d tools; want a refusal and none", unloaded, w.reg.Snapshot().Len())
+		}
+	})
+}
