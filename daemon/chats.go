@@ -41,7 +41,7 @@ func openChats(c *core) (*chatAPI, error) {
 	}
 	cfg := sessions.Config{
 		Root: root, Bus: k.Bus, Sessions: k.Sessions, Loop: k.Loop, Approvals: k.Approvals, Artifacts: k.Artifacts, Secrets: at.secrets,
-		Strategy: strategy_coder.ID, Price: prices{at.settings}.of, HasStrategy: k.Plugins.HasStrategy, Version: Version(), Log: at.log,
+		Strategy: strategy_coder.ID, Price: prices{at.settings}.of, HasStrategy: k.Plugins.HasStrategy, Models: k, Version: Version(), Log: at.log,
 		MayUse: c.st.mayUse, Trusted: c.gate.Trusted, Audit: c.st.audit(), Undo: c.undoLast,
 	}
 	if n := c.st.cluster(); n != nil {

@@ -30,6 +30,7 @@ type RunRequest struct {
 	Folder    string `json:"folder"`              // in which a new session works without a workspace
 	Prompt    string `json:"prompt"`
 	Provider  string `json:"provider,omitempty"`
+	Model     string `json:"model,omitempty"` // is chosen for the session
 	Strategy  string `json:"strategy,omitempty"`
 	Approve   string `json:"approve"`            // ask, rules or never
 	Declined  bool   `json:"declined,omitempty"` // the user does not trust the folder
@@ -183,6 +184,11 @@ func (b *bridge) runTurn(ctx context.Context, w RunRequest, out *runAnswer) (Run
 	if err != nil {
 		return RunOutcome{}, err
 	}
+	if w.Model != "" {
+		if err := s.SetModel(ctx, w.Model); err != nil {
+			return RunOutcome{}, err
+		}
+	}
 	b.core.kernel.Loop.SetProvider(w.Session, w.Provider)
 	b.core.kernel.Loop.SetStrategy(w.Session, w.Strategy)
 	defer func() { // they are of this run
@@ -314,6 +320,11 @@ func (b *bridge) checkRun(w RunRequest) error {
 	}
 	if w.Provider != "" && b.core.kernel.Settings.Providers().GetInstance(w.Provider) == nil {
 		return fmt.Errorf("there is no provider %q: yaya provider list shows those that there are", w.Provider)
+	}
+	if w.Model != "" {
+		if _, err := b.core.kernel.Choose(w.Model); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -237,6 +237,7 @@ func (k *Kernel) drive() (err error) {
 			i, model, err := k.Settings.Providers().Active()
 			return i.ID, model, err
 		},
+		Chosen:        k.chosen,
 		MaxIterations: func() int { return k.Settings.Int("loop.max_iterations") },
 		Attached:      k.attached,
 		Admit:         k.admitted,

@@ -20,7 +20,7 @@ func (k *Kernel) model(provider, model string) loop.Model {
 		return loop.Model{ID: model}
 	}
 	out := loop.Model{ID: cmp.Or(model, k.modelOf(*i))}
-	facts := k.cfg.Models.Of(*i, out.ID, "")
+	facts := k.cfg.Models.Of(*i, out.ID, k.service(*i))
 	out.Blind, out.Likely = !facts.Pictures, facts.Room()
 	if n, ok := number(k.setting(*i, config.WindowField)); ok {
 		out.Window = n
@@ -57,12 +57,16 @@ func (k *Kernel) summaryModel() (provider, model string) {
 // modelOf returns the model that a provider uses: by its settings, those of its plugin, or the
 // default in the plugin's schema.
 func (k *Kernel) modelOf(i config.Instance) string {
-	var model string
-	if json.Unmarshal(k.setting(i, "model"), &model) == nil && model != "" {
-		return model
+	return cmp.Or(text(k.setting(i, "model")), text(k.schemaDefault(i, "model")))
+}
+
+// text reads a text, "" if the value is another: a plugin's setting may have any form.
+func text(raw json.RawMessage) string {
+	var s string
+	if json.Unmarshal(raw, &s) != nil {
+		return ""
 	}
-	_ = json.Unmarshal(k.schemaDefault(i, "model"), &model) // another plugin's may have any form
-	return model
+	return s
 }
 
 // schemaDefault returns the default of a field in the schema of a provider's plugin, nil if it has

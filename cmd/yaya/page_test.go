@@ -223,6 +223,7 @@ func TestPageChat(t *testing.T) {
 		{"match":"^session","steps":[{"tool_calls":[{"name":"shell","args":{"command":"echo again"}}]},{"tool_calls":[{"name":"shell","args":{"command":"echo again"}}]},{"text":"twice"}]},
 		{"match":"^slow","steps":[{"text":"%s","delay_ms":60}]}
 	]`, patch, strings.Repeat("word ", 5000))) // the scenario ends that turn
+	b.must("provider", "add", "second", "--plugin", "llm-echo", "--set", `script={"steps":[{"text":"the second model"}]}`)
 	b.serve()
 	b.scenario("chat", map[string]any{"workspace": b.workspace()}, nil)
 }

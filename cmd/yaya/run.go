@@ -30,10 +30,10 @@ import (
 
 // runOptions are the flags of yaya run.
 type runOptions struct {
-	session, workspace, approve, provider, strategy string
-	asJSON                                          bool
-	untrusted                                       bool // the user was asked and did not trust the folder
-	mcpConfig                                       []string
+	session, workspace, approve, provider, model, strategy string
+	asJSON                                                 bool
+	untrusted                                              bool // the user was asked and did not trust the folder
+	mcpConfig                                              []string
 }
 
 func runCommand(g *daemon.Flags) *cobra.Command {
@@ -80,6 +80,9 @@ canceled, and 2 for wrong usage.`,
 			default:
 				return &usageError{c.CommandPath(), fmt.Errorf("--approve must be ask, rules or never, not %q", o.approve)}
 			}
+			if o.provider != "" && o.model != "" {
+				return &usageError{c.CommandPath(), errors.New("--provider and --model exclude each other: --model can name a provider, too")}
+			}
 			if o.session != "" {
 				if err := event.CheckSession(o.session); err != nil {
 					return &usageError{c.CommandPath(), fmt.Errorf("--session: %w", err)}
@@ -92,7 +95,8 @@ canceled, and 2 for wrong usage.`,
 	f.StringVar(&o.session, "session", "", "`id` of the session to continue (default a new one)")
 	f.StringVar(&o.workspace, "workspace", "", "`folder` that the agent works in (default the current one)")
 	f.StringVar(&o.approve, "approve", "ask", "`mode` of approval: ask, rules or never")
-	f.StringVar(&o.provider, "provider", "", "`id` of the provider to use (default the active one)")
+	f.StringVar(&o.provider, "provider", "", "`id` of the provider to use for this run (default the active one)")
+	f.StringVar(&o.model, "model", "", "`model` of the session from now on: the id of a provider, or ID/MODEL (default the active one)")
 	f.StringVar(&o.strategy, "strategy", "", "`id` of the strategy to use (default react)")
 	f.BoolVar(&o.asJSON, "json", false, "print each event as a line of JSON instead")
 	f.StringArrayVar(&o.mcpConfig, "mcp-config", nil, "`file` of MCP servers instead of yaya's own; repeatable")
@@ -170,7 +174,7 @@ func runPrompt(ctx context.Context, g *daemon.Flags, o runOptions, prompt string
 // request is the run's request to yaya.
 func (o runOptions) request(prompt string, tty bool) (daemon.RunRequest, error) {
 	w := daemon.RunRequest{
-		Session: o.session, Workspace: o.workspace, Prompt: prompt, Provider: o.provider, Strategy: o.strategy,
+		Session: o.session, Workspace: o.workspace, Prompt: prompt, Provider: o.provider, Model: o.model, Strategy: o.strategy,
 		Approve: o.mode(tty), Declined: o.untrusted,
 	}
 	if w.Session == "" {

@@ -56,6 +56,7 @@ func (s *Service) declare() {
 	s.sessionRoutes()
 	s.messageRoutes()
 	s.decisionRoutes()
+	s.modelRoutes()
 	s.fileRoutes()
 }
 

@@ -20,10 +20,10 @@ import (
 
 // made is a request to make a session, checked.
 type made struct {
-	workspace, system, title, strategy string
-	autoRun                            bool
-	approvalTimeout                    int
-	key, digest                        string
+	workspace, system, title, strategy, model string
+	autoRun                                   bool
+	approvalTimeout                           int
+	key, digest                               string
 }
 
 // checked checks a request for a session.
@@ -42,13 +42,16 @@ func (s *Service) checked(who auth.Principal, b newSession) (made, error) {
 	if b.Strategy != "" && !s.cfg.HasStrategy(b.Strategy) {
 		return made{}, api.Coded(http.StatusBadRequest, "bad_strategy", "there is no strategy %q", b.Strategy)
 	}
+	if err := s.checkModel(b.Model); err != nil {
+		return made{}, err
+	}
 	raw, err := json.Marshal(b)
 	if err != nil {
 		return made{}, err
 	}
 	secrets := s.cfg.Secrets
 	return made{
-		workspace: filepath.Clean(dir), system: secrets.ConcealString(b.SystemPrompt), title: secrets.ConcealString(b.Title), strategy: b.Strategy,
+		workspace: filepath.Clean(dir), system: secrets.ConcealString(b.SystemPrompt), title: secrets.ConcealString(b.Title), strategy: b.Strategy, model: b.Model,
 		autoRun: b.AutoRun == nil || *b.AutoRun, approvalTimeout: b.ApprovalTimeout, digest: digest(string(raw)),
 	}, nil
 }
@@ -94,7 +97,7 @@ func (s *Service) make(m made) (Session, error) {
 	now := now()
 	r := record{Session: Session{
 		ID: newID("sess_", now), CreatedAt: now, UpdatedAt: now, Status: Active, Workspace: m.workspace, SystemPrompt: m.system, AutoRun: m.autoRun,
-		Title: m.title, Strategy: m.strategy, ApprovalTimeout: m.approvalTimeout,
+		Title: m.title, Strategy: m.strategy, Model: m.model, ApprovalTimeout: m.approvalTimeout,
 	}, Key: m.key, Digest: m.digest}
 	r.touch(time.Now())
 	// The folder first: a crash leaves one without a tape, which is not a session.
@@ -104,6 +107,9 @@ func (s *Service) make(m made) (Session, error) {
 	k, err := s.cfg.Sessions.Open(r.ID, m.workspace)
 	if err == nil && m.system != "" {
 		err = k.SetSystem(m.system)
+	}
+	if err == nil && m.model != "" {
+		err = k.SetModel(context.Background(), m.model)
 	}
 	if err == nil {
 		var sn session.Snapshot

@@ -17,6 +17,7 @@ import (
 	"github.com/yaya-ai/yaya/gateway/api"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/loop"
+	"github.com/yaya-ai/yaya/kernel/models"
 	"github.com/yaya-ai/yaya/kernel/session"
 )
 
@@ -34,13 +35,15 @@ type (
 	// State is a session with what it is doing now.
 	State struct {
 		Session
-		State         string    `json:"state" enum:"idle,running,requires_action" doc:"what it is doing"`
-		Restricted    bool      `json:"restricted" doc:"nobody has trusted its folder: the agent can read and search there, and nothing else"`
-		TurnID        string    `json:"turn_id,omitempty" doc:"the running turn"`
-		PendingTurnID string    `json:"pending_turn_id,omitempty" doc:"the turn that a message waits for which has started none"`
-		Cursor        string    `json:"cursor" doc:"<epoch>:<seq> of the last event"`
-		Approvals     []askData `json:"pending_approvals"`
-		Queue         []queued  `json:"queue"`
+		State string `json:"state" enum:"idle,running,requires_action" doc:"what it is doing"`
+		// Answering is nil if no model can answer; the next turn says why.
+		Answering     *models.Choice `json:"answering_model,omitempty" doc:"the model that answers next"`
+		Restricted    bool           `json:"restricted" doc:"nobody has trusted its folder: the agent can read and search there, and nothing else"`
+		TurnID        string         `json:"turn_id,omitempty" doc:"the running turn"`
+		PendingTurnID string         `json:"pending_turn_id,omitempty" doc:"the turn that a message waits for which has started none"`
+		Cursor        string         `json:"cursor" doc:"<epoch>:<seq> of the last event"`
+		Approvals     []askData      `json:"pending_approvals"`
+		Queue         []queued       `json:"queue"`
 	}
 
 	// Snapshot is a session at one moment; the events from its cursor on continue it.
@@ -61,6 +64,7 @@ type (
 		AutoRun         *bool  `json:"auto_run,omitempty" doc:"whether messages start turns unless they say otherwise; true by default"`
 		Title           string `json:"title,omitempty" maxLength:"200"`
 		Strategy        string `json:"strategy,omitempty" maxLength:"64"`
+		Model           string `json:"model,omitempty" maxLength:"256" doc:"the model: the id of a provider, or ID/MODEL; empty: the active one, whichever that is"`
 		ApprovalTimeout int    `json:"approval_timeout_seconds,omitempty" minimum:"0" maximum:"86400" doc:"how long asks wait; 0 is the configured time"`
 	}
 )
@@ -88,7 +92,7 @@ func (s *Service) state(id string) (State, error) {
 		return State{}, err
 	}
 	now := snapshotOf(id, sn)
-	st := State{Session: rec, State: string(loop.Idle), Restricted: !s.cfg.Trusted(id), TurnID: sn.TurnID, PendingTurnID: sn.PendingTurn, Cursor: now.Cursor, Approvals: now.Approvals, Queue: now.Queue}
+	st := State{Session: rec, State: string(loop.Idle), Answering: s.answering(rec.Model), Restricted: !s.cfg.Trusted(id), TurnID: sn.TurnID, PendingTurnID: sn.PendingTurn, Cursor: now.Cursor, Approvals: now.Approvals, Queue: now.Queue}
 	if _, turn := s.cfg.Loop.State(id); turn != "" && sn.TurnID == "" { // it has just been taken in
 		st.TurnID, st.PendingTurnID = turn, ""
 	}
@@ -350,6 +354,7 @@ type changes struct {
 	AutoRun         *bool   `json:"auto_run,omitempty"`
 	SystemPrompt    *string `json:"system_prompt,omitempty" maxLength:"262144"`
 	Strategy        *string `json:"strategy,omitempty" maxLength:"64"`
+	Model           *string `json:"model,omitempty" maxLength:"256" doc:"the model: the id of a provider, or ID/MODEL; empty: the active one, whichever that is; a turn that runs goes on with it"`
 	ApprovalTimeout *int    `json:"approval_timeout_seconds,omitempty" minimum:"0" maximum:"86400"`
 }
 
@@ -366,6 +371,14 @@ func (s *Service) patch(ctx context.Context, id string, c changes) (Session, err
 			*text = s.cfg.Secrets.ConcealString(*text)
 		}
 	}
+	if c.Model != nil {
+		if err := s.checkModel(*c.Model); err != nil {
+			return Session{}, err
+		}
+		if err := k.SetModel(ctx, *c.Model); err != nil {
+			return Session{}, err
+		}
+	}
 	if c.SystemPrompt != nil {
 		if err := k.SetSystem(*c.SystemPrompt); err != nil {
 			return Session{}, err
@@ -376,6 +389,7 @@ func (s *Service) patch(ctx context.Context, id string, c changes) (Session, err
 		set(&r.AutoRun, c.AutoRun)
 		set(&r.SystemPrompt, c.SystemPrompt)
 		set(&r.Strategy, c.Strategy)
+		set(&r.Session.Model, c.Model)
 		set(&r.ApprovalTimeout, c.ApprovalTimeout)
 	})
 }

@@ -47,6 +47,7 @@ const (
 	VerifyCompleted   = "verify_completed"
 	SessionReset      = "session_reset"
 	HistoryCompacted  = "history_compacted"
+	ModelChanged      = "model_changed"
 	Resync            = "resync" // not in events.ndjson: it is for one client
 )
 
@@ -153,6 +154,9 @@ type (
 	queued struct {
 		MessageID string `json:"message_id"`
 		Text      string `json:"text"`
+	}
+	modelData struct {
+		Model string `json:"model" doc:"the id of a provider, or ID/MODEL; empty: the active one"`
 	}
 	verifyData struct {
 		Command   string `json:"command"`
@@ -344,6 +348,9 @@ func note(n session.Note) (string, any, bool) {
 	switch n.Name {
 	case noteClosed:
 		return SessionCompleted, nothing{}, true
+	case session.NoteModel:
+		model, ok := session.ChosenModel(n.Data)
+		return ModelChanged, modelData{model}, ok
 	case session.NoteQueue:
 		var q struct {
 			Prompts []session.Prompt `json:"prompts"`

@@ -59,6 +59,7 @@ type Session struct {
 	Title        string    `json:"title" doc:"given, or the beginning of the first message"`
 	AutoRun      bool      `json:"auto_run" doc:"whether messages start turns unless they say otherwise"`
 	Strategy     string    `json:"strategy,omitempty" doc:"that drives its turns; the configured one by default"`
+	Model        string    `json:"model,omitempty" doc:"that was chosen for it: the id of a provider, or ID/MODEL; the active one by default"`
 	ParentID     string    `json:"parent_id,omitempty" doc:"the session that it was forked from"`
 	// ApprovalTimeout is in seconds; 0 is the configured one.
 	ApprovalTimeout int          `json:"approval_timeout_seconds,omitempty"`
@@ -70,9 +71,12 @@ type record struct {
 	Session
 	// Counted is the last entry that Usage and LastTurnID take into account.
 	Counted session.Cursor `json:"counted"`
-	Model   string         `json:"model,omitempty"` // of the last turn
-	Key     string         `json:"idempotency_key,omitempty"`
-	Digest  string         `json:"request_digest,omitempty"`
+	// LastModel is the model of the last turn. It hides the choice in the file, where that has a name
+	// of its own.
+	LastModel string `json:"model,omitempty"`
+	Chosen    string `json:"chosen_model,omitempty"`
+	Key       string `json:"idempotency_key,omitempty"`
+	Digest    string `json:"request_digest,omitempty"`
 	// Adopted sessions were made elsewhere: by the command line, or a device.
 	Adopted bool `json:"adopted,omitempty"`
 	// Changed is UpdatedAt as precisely as order needs it.
@@ -114,6 +118,7 @@ func (s *Service) persist(id string) error {
 
 // save writes a session.json.
 func (s *Service) save(r record) error {
+	r.Chosen = r.Session.Model
 	raw, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return err
@@ -149,6 +154,7 @@ func (s *Service) read(folder string) (record, error) {
 	if err := json.Unmarshal(raw, &r); err != nil || r.ID == "" {
 		return r, fmt.Errorf("%s/%s is not a session's: %w", folder, recordFile, errors.Join(err, fs.ErrInvalid))
 	}
+	r.Session.Model = r.Chosen
 	return r, nil
 }
 
@@ -197,7 +203,7 @@ func (r *record) note(n session.Note, turn string, price func(model string, u ev
 	case event.TurnWasStarted.Name():
 		var t event.TurnStarted
 		if json.Unmarshal(n.Data, &t) == nil {
-			r.Model, r.LastTurnID, r.Status = t.Model, t.TurnID, Active
+			r.LastModel, r.LastTurnID, r.Status = t.Model, t.TurnID, Active
 		}
 	case event.LLMCallResponse.Name():
 		var l event.LLMResponse
@@ -207,7 +213,7 @@ func (r *record) note(n session.Note, turn string, price func(model string, u ev
 			if l.Model != "" || l.CostUSD > 0 { // else an older tape's, or a plugin's that does not say
 				r.Usage.CostUSD += max(l.CostUSD, 0)
 			} else {
-				r.Usage.CostUSD += price(r.Model, l.Usage)
+				r.Usage.CostUSD += price(r.LastModel, l.Usage)
 			}
 		}
 	case event.TurnWasCompleted.Name():
@@ -227,6 +233,10 @@ func (r *record) note(n session.Note, turn string, price func(model string, u ev
 		}
 	case noteClosed:
 		r.Status = Completed
+	case session.NoteModel:
+		if m, ok := session.ChosenModel(n.Data); ok {
+			r.Model = m
+		}
 	default:
 		return false
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/loop"
+	"github.com/yaya-ai/yaya/kernel/models"
 	"github.com/yaya-ai/yaya/kernel/session"
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
@@ -40,6 +41,8 @@ type Config struct {
 	Strategy string
 	// HasStrategy reports whether there is a strategy of that id; nil: there is.
 	HasStrategy func(id string) bool
+	// Models are the models that sessions can have; nil: only the active one.
+	Models Models
 	// MayUse returns the folder that a session works in when somebody asks for dir, or
 	// why they may not; nil: everybody may.
 	MayUse func(who auth.Principal, dir string) (string, error)
@@ -56,6 +59,14 @@ type Config struct {
 	KeepAlive time.Duration
 	Version   string
 	Log       zerolog.Logger
+}
+
+// Models are the models that sessions can have.
+type Models interface {
+	// Choices returns those that are configured.
+	Choices() []models.Choice
+	// Choose returns the one that a session's choice names, "" for the active one, or why there is none.
+	Choose(choice string) (models.Choice, error)
 }
 
 // Service is the API, an [http.Handler] for everything below /v1/.
@@ -87,6 +98,9 @@ func New(cfg Config) (*Service, error) {
 	}
 	if cfg.Audit == nil {
 		cfg.Audit = func(context.Context, string, string, map[string]any) error { return nil }
+	}
+	if cfg.Models == nil {
+		cfg.Models = noModels{}
 	}
 	if cfg.HasStrategy == nil {
 		cfg.HasStrategy = func(string) bool { return true }

@@ -36,15 +36,15 @@ func Decode(raw []byte, to any) error {
 func Known(name string, of any) string {
 	known := names(reflect.TypeOf(of).Elem())
 	hint := ""
-	if c := closest(name, known); c != "" {
+	if c := Closest(name, known); c != "" {
 		hint = fmt.Sprintf(" (did you mean %q?)", c)
 	}
 	return fmt.Sprintf("%s; the known ones are %s", hint, strings.Join(known, ", "))
 }
 
-// closest returns the name that another one was probably meant to be, "" if none is close: about
+// Closest returns the name that another one was probably meant to be, "" if none is close: about
 // a third of its letters differ at most, or one begins with the other.
-func closest(name string, known []string) string {
+func Closest(name string, known []string) string {
 	name = strings.ToLower(name)
 	best, least := "", min(len(name)+1, maxCompared)/3+1
 	for _, k := range known {

@@ -74,6 +74,7 @@ var Keys = []Key{
 	{"compaction.target", "", "tokens of a history after its older part was summarized", number},
 	{"compaction.tries", `3`, "attempts at a summary", number},
 	{"model.summary", "", "provider that sums histories up, as ID or ID/MODEL", text},
+	{"model.agent", "", "models that sub-agents may use beside that of their session, as ID or ID/MODEL of a provider", list},
 	{"session.heartbeat_timeout", `"60s"`, "when a silent connection is detached", duration},
 	{"session.reap_interval", `"5s"`, "how often to look for silent connections", duration},
 	{"traffic.bodies", "", "calls whose arguments and results are recorded: off, errors or all; unset: all, and off once a device is enrolled, a lasting token exists or auth.issuer is set", text},
@@ -102,6 +103,7 @@ var unset = map[string]string{
 	"compaction.threshold":  "80 % of the model's window",
 	"compaction.target":     "60 % of the model's window, less what prompt and tools take",
 	"model.summary":         "the model of the session",
+	"model.agent":           "none",
 	"traffic.bodies":        "all, or off once others can call",
 	"retention.traffic":     "traffic.days",
 	"approval.rules":        "none",
@@ -212,6 +214,7 @@ var choices = map[string][]string{
 var exampleLists = map[string]string{
 	"approval.rules":        `[{"principal":"device:*","tool":"shell","decision":"deny"}]`,
 	"workspace.roots":       `["/home/me/work"]`,
+	"model.agent":           `["local","openai/gpt-5-mini"]`,
 	"sandbox.command.hosts": `["example.com","*.example.com:8443"]`,
 	"sandbox.command.write": `["/home/me/out"]`,
 	"catalog.registries":    `["official=https://registry.modelcontextprotocol.io","team=https://mcp.example.com"]`,

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -53,6 +54,9 @@ type Config struct {
 	HasMemory func() bool
 	// Provider is the active provider instance and its model.
 	Provider func() (id, model string, err error)
+	// Chosen returns the provider and the model that a session's own choice names, as ID or
+	// ID/MODEL; the model is "" for the one that the provider has. Default: what the text says.
+	Chosen func(choice string) (provider, model string, err error)
 
 	MaxIterations func() int           // default [DefaultMaxIterations]
 	LLMTimeout    func() time.Duration // default 10 min
@@ -96,6 +100,12 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Provider == nil {
 		c.Provider = func() (string, string, error) { return "", "", errors.New("no provider is configured") }
+	}
+	if c.Chosen == nil {
+		c.Chosen = func(choice string) (string, string, error) {
+			provider, model, _ := strings.Cut(choice, "/")
+			return provider, model, nil
+		}
 	}
 	if c.MaxIterations == nil {
 		c.MaxIterations = func() int { return DefaultMaxIterations }
@@ -259,25 +269,6 @@ func (l *Loop) SetStrategy(id, strategy string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	thread.strategy = strategy
-}
-
-// SetProvider gives a session and its sub-agents a provider of their own, until the loop
-// ends; "" is the active one.
-func (l *Loop) SetProvider(id, provider string) {
-	thread := l.thread(id)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	thread.provider = provider
-}
-
-// providerOf returns the provider that was chosen for a session, "" for the active one.
-func (l *Loop) providerOf(id string) string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if thread := l.threads[event.Root(id)]; thread != nil {
-		return thread.provider
-	}
-	return ""
 }
 
 // Release forgets a session that was deleted or archived, with its strategy, its provider and

@@ -1,7 +1,6 @@
 package loop
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -101,16 +100,10 @@ func (t *turn) request(d event.DecideResponse) (req event.LLMRequest, seen int, 
 	if err != nil {
 		return req, 0, err
 	}
-	if d.Provider == "" { // the strategy leaves the choice to the user
-		if id, model, err := t.l.cfg.Provider(); err == nil { // otherwise nobody answers, and the turn says so
-			d.Provider, d.Model = id, cmp.Or(d.Model, model)
-		}
-	}
-	if chosen := t.l.providerOf(t.thread.id); chosen != "" && chosen != d.Provider {
-		d.Provider, d.Model = chosen, "" // the one that the provider has
+	if d.Provider, d.Model, err = t.target(d); err != nil {
+		return req, 0, &stepError{"model", err}
 	}
 	known := t.l.cfg.Model(d.Provider, d.Model)
-	d.Model = cmp.Or(d.Model, known.ID)
 	if err := t.admit(t.attached(history)); err != nil {
 		return req, 0, err
 	}

@@ -185,15 +185,9 @@ func (t *turn) guarded() (kind string, err error) {
 	snap, release := t.l.cfg.Tools.Pin(t.thread.id)
 	defer release()
 	t.tools = snap
-	provider, model, err := t.l.cfg.Provider()
+	_, model, err := t.target(event.DecideResponse{})
 	if err != nil {
-		provider, model = "", "" // the strategy may know better
-	}
-	if chosen := t.l.providerOf(t.thread.id); chosen != "" && chosen != provider {
-		provider, model = chosen, ""
-	}
-	if provider != "" {
-		model = t.l.cfg.Model(provider, model).ID
+		model = "" // the first request says why
 	}
 	ev, err := bus.Publish(t.l.kernel.ForTurn(t.id), event.TurnWasStarted, t.thread.id, event.TurnStarted{TurnID: t.id, Model: model, ToolGeneration: snap.Generation()})
 	if err == nil && t.session != nil {

@@ -105,12 +105,9 @@ func (t *turn) measure(req event.LLMRequest) load {
 
 // window returns the window of the session's model, for strategies that cut what they tell.
 func (t *turn) window() int {
-	id, model, err := t.l.cfg.Provider()
+	id, model, err := t.target(event.DecideResponse{})
 	if err != nil {
 		return DefaultWindow
-	}
-	if chosen := t.l.providerOf(t.thread.id); chosen != "" && chosen != id {
-		id, model = chosen, ""
 	}
 	return t.measure(event.LLMRequest{Provider: id, Model: model}).window
 }

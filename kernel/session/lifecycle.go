@@ -54,7 +54,7 @@ func (s *Session) handoff(epoch, name string, st any) (int64, error) {
 	return id, nil
 }
 
-// Fork branches off a session: the child sees the parent's present entries, and
+// Fork branches off a session: the child sees the parent's present entries, has its model, and
 // writes to its own tape.
 func (m *Manager) Fork(parentID, childID string) (*Session, error) {
 	if err := event.CheckSession(childID); err != nil {
@@ -78,7 +78,7 @@ func (m *Manager) Fork(parentID, childID string) (*Session, error) {
 		return nil, err
 	}
 	last, j := p.j.Last(), p.j
-	base := p.st.base()
+	base, model := p.st.base(), p.st.model
 	from := &parent{SessionID: p.id, Tape: p.tape, Epoch: p.birth, Entry: last, Cuts: p.st.cuts}
 	p.mu.Unlock()
 	// The parent's entries must survive a power cut if the child does.
@@ -90,7 +90,7 @@ func (m *Manager) Fork(parentID, childID string) (*Session, error) {
 		return nil, err
 	}
 	c := &Session{m: m, id: childID, workspace: p.workspace, tape: TapeName(p.workspace, childID), parent: from}
-	c.st.Projection = base
+	c.st.Projection, c.st.model = base, model
 	if _, err := m.admit(c, func() error {
 		defer m.index.naming()()
 		if err := c.create(tapeFile(c.tape), last+1); err != nil {
@@ -162,6 +162,7 @@ func (s *Session) reset(archive bool) (string, error) {
 		return "", fmt.Errorf("reset: %w", err)
 	}
 	fresh := &Session{m: s.m, id: s.id, workspace: s.workspace, tape: s.tape, apart: true}
+	fresh.st.model = s.st.model
 	if err := fresh.create(next, 1); err != nil {
 		return "", err
 	}

@@ -401,8 +401,7 @@ func (s *Session) create(name string, first int64) error {
 	if j.Last() >= j.First() {
 		return errors.Join(fmt.Errorf("session %s: %s holds another tape", s.id, name), j.Close())
 	}
-	base := s.st.Projection
-	s.j, s.st = j, state{Projection: base}
+	s.j, s.st = j, state{Projection: s.st.Projection, model: s.st.model}
 	s.touch()
 	if err := s.begin(); err != nil {
 		s.j = nil
@@ -417,7 +416,7 @@ func (s *Session) create(name string, first int64) error {
 // begin writes the first anchor of a tape; mu is held.
 func (s *Session) begin() error {
 	s.birth = newEpoch()
-	st, err := json.Marshal(start{tapeFormat, s.id, s.workspace, s.birth, s.parent})
+	st, err := json.Marshal(start{tapeFormat, s.id, s.workspace, s.birth, s.parent, s.st.model})
 	if err != nil {
 		return err
 	}

@@ -159,7 +159,7 @@ func (s *Session) indexed() {
 
 // derive computes the state from a tape and its outline.
 func (m *Manager) derive(j *journal.Journal, o outline) (state, error) {
-	var st state
+	st := state{model: o.start.Model}
 	if o.start.Parent != nil && o.from == j.First() && !o.orphan {
 		base, err := m.history(*o.start.Parent, 0)
 		if err != nil {
@@ -182,7 +182,7 @@ func (m *Manager) derive(j *journal.Journal, o outline) (state, error) {
 		from = min(from, o.asked)
 	}
 	stop := errors.New("one is enough")
-	for _, at := range []int64{o.queue, o.system} {
+	for _, at := range []int64{o.queue, o.system, o.model} {
 		if at == 0 || at >= from {
 			continue
 		}

@@ -30,6 +30,7 @@ type start struct {
 	Workspace string  `json:"workspace"`
 	Epoch     string  `json:"epoch"`
 	Parent    *parent `json:"parent,omitempty"`
+	Model     string  `json:"model,omitempty"` // inherited by a fork, or kept by a reset
 }
 
 // parent is the point where a fork branched off.
@@ -96,6 +97,7 @@ type state struct {
 	owed    bool   // it was to start at once
 	last    LastTurn
 	system  string // the system prompt
+	model   string // that was chosen, "" for the active one
 	calls   []string
 	asks    []Ask
 	queue   []Prompt
@@ -200,6 +202,10 @@ func (s *state) note(n Note) {
 		if json.Unmarshal(n.Data, &t) == nil {
 			s.system = t.Text
 		}
+	case NoteModel:
+		if m, ok := ChosenModel(n.Data); ok {
+			s.model = m
+		}
 	case event.ToolCallError.Name():
 		var t event.ToolError
 		if json.Unmarshal(n.Data, &t) == nil {
@@ -253,6 +259,7 @@ type outline struct {
 	user   int64 // the last message of the user
 	queue  int64 // the queue was last written here
 	system int64 // the system prompt was last written here
+	model  int64 // the model was last chosen here
 	epoch  string
 	// cuts counts the repairs that have cut the tape, and orphan says that one has
 	// given up the parent.
@@ -267,6 +274,7 @@ var (
 	bTurn   = []byte(event.TurnWasStarted.Name() + `"`)
 	bQueue  = []byte(NoteQueue + `"`)
 	bSystem = []byte(noteSystem + `"`)
+	bModel  = []byte(NoteModel + `"`)
 )
 
 // visit processes one line.
@@ -289,6 +297,8 @@ func (o *outline) visit(id int64, line []byte) error {
 		o.queue = id
 	case bytes.HasPrefix(rest, bSystem):
 		o.system = id
+	case bytes.HasPrefix(rest, bModel):
+		o.model = id
 	}
 	return nil
 }

@@ -105,10 +105,15 @@ func (*Plugin) Manifest() plugin.Manifest {
 }
 
 // Subscriptions implements [plugin.Plugin].
-func (*Plugin) Subscriptions() []string { return nil }
+func (*Plugin) Subscriptions() []string { return []string{event.ConfigWasUpdated.Name()} }
 
-// OnEvent implements [plugin.Plugin].
-func (*Plugin) OnEvent(context.Context, event.Event, plugin.Context) error { return nil }
+// OnEvent implements [plugin.Plugin]: the tool tells which models there are to choose from.
+func (p *Plugin) OnEvent(_ context.Context, ev event.Event, c plugin.Context) error {
+	if changed, ok := ev.Payload.(event.ConfigUpdated); ok && changed.Key == modelsKey {
+		return p.offer(c, c.RenewTool)
+	}
+	return nil
+}
 
 // OnUnload implements [plugin.Plugin]. Sub-agents that run end with the turns
 // that called them.
@@ -116,14 +121,45 @@ func (*Plugin) OnUnload(context.Context, plugin.Context) error { return nil }
 
 // OnLoad implements [plugin.Plugin].
 func (p *Plugin) OnLoad(_ context.Context, c plugin.Context) error {
+	return p.offer(c, c.RegisterTool)
+}
+
+// offer makes the tool, whose description names the models that the settings have now.
+func (p *Plugin) offer(c plugin.Context, enter func(tool.Tool) error) error {
+	description := "Hands a task to a sub-agent that knows this conversation and works on its own; returns its final message. Use it for work that would fill this conversation with detail."
+	if models := allowedModels(c); len(models) > 0 {
+		description += " Models that it can use instead of this session's: " + strings.Join(models, ", ") + "."
+	}
 	t, err := tool.New(tool.Definition{
 		Name: "agent", Title: "Sub-agent", Kind: tool.KindExec, RequiresApproval: true, ForAgents: true, Timeout: tool.OwnTimeout,
-		Description: "Hands a task to a sub-agent that knows this conversation and works on its own; returns its final message. Use it for work that would fill this conversation with detail.",
+		Description: description,
 	}, func(ctx context.Context, call tool.Call, a args) (tool.Result, error) { return p.run(ctx, c, call, a) })
 	if err != nil {
 		return err
 	}
-	return c.RegisterTool(agentTool{t})
+	return enter(agentTool{t})
+}
+
+// modelsKey is the setting with the models that sub-agents may use beside that of their session.
+const modelsKey = "model.agent"
+
+func allowedModels(c plugin.Context) (models []string) {
+	if v := c.Kernel(modelsKey); v == nil || json.Unmarshal(v, &models) != nil {
+		return nil
+	}
+	return models
+}
+
+// mayUse returns why a sub-agent cannot have a model.
+func mayUse(c plugin.Context, model string) error {
+	models := allowedModels(c)
+	switch {
+	case model == "" || slices.Contains(models, model):
+		return nil
+	case len(models) == 0:
+		return fmt.Errorf("sub-agents use the model of their session: the setting %s names no others", modelsKey)
+	}
+	return fmt.Errorf("sub-agents cannot use the model %.80q: the setting %s has %s", model, modelsKey, strings.Join(models, ", "))
 }
 
 // agentTool obeys its context, and writes its own prompt.
@@ -140,6 +176,9 @@ func (agentTool) ApprovalBrief(call tool.Call) string {
 	if json.Unmarshal(call.Args, &a) != nil {
 		return "start a sub-agent"
 	}
+	if a.Model != "" {
+		return "start a sub-agent with " + a.Model + ": " + a.Goal
+	}
 	return "start a sub-agent: " + a.Goal
 }
 
@@ -147,6 +186,7 @@ type args struct {
 	Goal           string   `json:"goal" jsonschema:"the task, with everything that the sub-agent needs to know beyond this conversation"`
 	Strategy       string   `json:"strategy,omitempty" jsonschema:"id of the strategy to use, this session's by default"`
 	Tools          []string `json:"tools,omitempty" jsonschema:"names of the tools that the task should need; calls of others are reported"`
+	Model          string   `json:"model,omitempty" jsonschema:"one of the models in the description of this tool, this session's by default"`
 	MaxSteps       int      `json:"max_steps,omitempty" jsonschema:"model calls at most"`
 	MaxWallSeconds float64  `json:"max_wall_seconds,omitempty" jsonschema:"seconds at most"`
 }
@@ -162,6 +202,9 @@ func (p *Plugin) run(ctx context.Context, c plugin.Context, call tool.Call, a ar
 	if strings.TrimSpace(a.Goal) == "" || len(a.Goal) > maxGoal {
 		return tool.Fail(tool.ErrValidation, "the goal must have between 1 and %d bytes", maxGoal), nil
 	}
+	if err := mayUse(c, a.Model); err != nil {
+		return tool.Fail(tool.ErrValidation, "%v", err), nil
+	}
 	root := event.Root(call.SessionID)
 	release, err := p.claim(call.SessionID, root)
 	if err != nil {
@@ -170,7 +213,11 @@ func (p *Plugin) run(ctx context.Context, c plugin.Context, call tool.Call, a ar
 	defer release()
 	u := uuid.New()
 	child := call.SessionID + event.AgentSeparator + hex.EncodeToString(u[:4])
-	if _, err := p.sessions.Fork(call.SessionID, child); err != nil {
+	own, err := p.sessions.Fork(call.SessionID, child)
+	if err == nil && a.Model != "" {
+		err = own.SetModel(ctx, a.Model)
+	}
+	if err != nil {
 		return tool.Result{}, fmt.Errorf("fork: %w", err)
 	}
 	strategy := a.Strategy

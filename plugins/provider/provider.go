@@ -110,7 +110,7 @@ func New(s Service, env Env) *Plugin {
 // Manifest implements [plugin.Plugin].
 func (p *Plugin) Manifest() plugin.Manifest {
 	fields := map[string]json.RawMessage{
-		"base_url": json.RawMessage(`{"type":"string"}`), "api_key": json.RawMessage(`{"type":"string"}`), "model": json.RawMessage(`{"type":"string","default":` + strconv.Quote(p.service.Model) + `}`),
+		"base_url": p.address(), "api_key": json.RawMessage(`{"type":"string"}`), "model": json.RawMessage(`{"type":"string","default":` + strconv.Quote(p.service.Model) + `}`),
 		"thinking_effort": json.RawMessage(`{"type":"string","default":"off"}`), config.WindowField: json.RawMessage(`{"type":"integer"}`),
 		maxTokensField: json.RawMessage(`{"type":"integer"}`), temperatureField: json.RawMessage(`{"type":"number"}`), config.ImagesField: json.RawMessage(`{"type":"boolean"}`),
 		config.InputPriceField: json.RawMessage(`{"type":"number"}`), config.OutputPriceField: json.RawMessage(`{"type":"number"}`),
@@ -124,6 +124,16 @@ func (p *Plugin) Manifest() plugin.Manifest {
 		panic(err)
 	}
 	return plugin.Manifest{Name: p.service.Name, Version: "0.1.0", Category: plugin.LLMProvider, ProviderID: p.service.ID, ConfigSchema: schema}
+}
+
+// address is the schema of base_url. Its default tells the kernel at which service an instance is that
+// names no address; others say nothing about prices.
+func (p *Plugin) address() json.RawMessage {
+	at := cmp.Or(p.env.Getenv(p.service.AddressVar), p.service.Address)
+	if models.ServiceAt(at) == "" {
+		return json.RawMessage(`{"type":"string"}`)
+	}
+	return json.RawMessage(`{"type":"string","default":` + strconv.Quote(at) + `}`)
 }
 
 // Subscriptions implements [plugin.Plugin].

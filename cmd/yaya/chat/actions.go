@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -97,6 +98,38 @@ func (m *model) undo() action {
 			text += "; changed, too, and not covered: " + strings.Join(done.Without, ", ")
 		}
 		m.send(told{fmt.Sprintf("%s (%d more can be undone)", text, done.Left)})
+		return nil
+	}
+}
+
+// choice shows the model of the session and those that it can have, or chooses one.
+func (m *model) choice(name string) action {
+	id := m.id
+	return func() error {
+		if name != "" {
+			return m.api.SetModel(m.ctx, id, name)
+		}
+		s, err := m.api.Session(m.ctx, id)
+		if err != nil {
+			return err
+		}
+		all, err := m.api.Models(m.ctx)
+		if err != nil {
+			return err
+		}
+		var b strings.Builder
+		fmt.Fprintf(&b, "the model of this session is %s", cmp.Or(s.Model, "the active one"))
+		for _, c := range all {
+			fmt.Fprintf(&b, "\n  %s", c.ID)
+			if c.Model != "" && c.ID != c.Provider+"/"+c.Model {
+				fmt.Fprintf(&b, " (%s)", c.Model)
+			}
+			if c.Active {
+				b.WriteString(", active")
+			}
+		}
+		fmt.Fprintf(&b, "\n/model %s takes the choice back", activeModel)
+		m.send(told{b.String()})
 		return nil
 	}
 }

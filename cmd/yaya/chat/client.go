@@ -46,6 +46,7 @@ type Session struct {
 	Status    string    `json:"status"`
 	Workspace string    `json:"workspace_path"`
 	LastTurn  string    `json:"last_turn_id"`
+	Model     string    `json:"model"` // "" for the active one
 	Updated   time.Time `json:"updated_at"`
 }
 
@@ -220,6 +221,32 @@ func (c *Client) Decide(ctx context.Context, session, call, action, reason strin
 func (c *Client) Undo(ctx context.Context, session string) (done undo.Undone, err error) {
 	err = c.call(ctx, http.MethodPost, at(session, "undo"), nil, &done)
 	return done, err
+}
+
+// activeModel is the name of no model: a session without a choice has the active one.
+const activeModel = "default"
+
+// SetModel chooses the model of a session: the id of a provider, or ID/MODEL.
+func (c *Client) SetModel(ctx context.Context, session, model string) error {
+	if model == activeModel {
+		model = ""
+	}
+	return c.call(ctx, http.MethodPatch, at(session), map[string]string{"model": model}, nil)
+}
+
+// Choice is a model that a session can have.
+type Choice struct {
+	ID       string `json:"id"`
+	Provider string `json:"provider"`
+	Model    string `json:"model"`
+	Active   bool   `json:"active"`
+}
+
+// Models returns the models that are configured.
+func (c *Client) Models(ctx context.Context) ([]Choice, error) {
+	var out struct{ Models []Choice }
+	err := c.call(ctx, http.MethodGet, "/v1/models", nil, &out)
+	return out.Models, err
 }
 
 // Cancel cancels the running turn.

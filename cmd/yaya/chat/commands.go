@@ -28,6 +28,7 @@ func commands() []command {
 		{"title", "TEXT", "set the title of the session", func(m *model, arg string) action { return m.rename(arg) }},
 		{"retry", "", "run the last turn again", func(m *model, _ string) action { return m.retry() }},
 		{"undo", "", "undo the last change of files", func(m *model, _ string) action { return m.undo() }},
+		{"model", "[MODEL]", "show the models, or choose one for the session", func(m *model, arg string) action { return m.choice(arg) }},
 		{"stop", "", "stop the turn (Esc)", func(m *model, _ string) action { return m.cancel() }},
 		{"queue", "TEXT", "queue a message for after the turn (Enter)", func(m *model, arg string) action { return m.say(arg, "queue") }},
 		{"steer", "TEXT", "send a message to the running turn (Ctrl+S)", func(m *model, arg string) action { return m.say(arg, "steer") }},

@@ -119,6 +119,7 @@ type data struct {
 		Error string `json:"error"`
 		Parts []Part `json:"parts"`
 	} `json:"tool_result"`
+	Model    string   `json:"model"`
 	Tool     string   `json:"tool_name"`
 	Approval string   `json:"approval_id"`
 	Reason   string   `json:"reason"`
@@ -220,6 +221,8 @@ func (t *transcript) take(ev Event) {
 			text = "long results of tools were shortened for the model"
 		}
 		t.add(block{kind: note, text: text})
+	case "model_changed":
+		t.add(block{kind: note, text: "the model of this session is now " + cmp.Or(d.Model, "the active one")})
 	case "resync":
 		*t = transcript{changes: t.changes + 1, running: d.Current.TurnID != "", turn: d.Current.TurnID, asks: d.Current.Asks, queue: d.Current.Queue}
 		t.add(block{kind: note, text: "the earlier conversation is not shown: " + d.Reason})

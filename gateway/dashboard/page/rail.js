@@ -6,6 +6,7 @@ import { Confirm } from './dialog.js';
 import { Changed, Plan } from './railchanges.js';
 import { download } from './result.js';
 import { go, href, may, useLoaded } from './state.js';
+import { SessionModel } from './sessionmodel.js';
 import { Do, html, Icon, Name, Time } from './ui.js';
 import { locale, rich, t } from './words.js';
 
@@ -44,16 +45,29 @@ export function Rail({ id, info, open, session }) {
   const turn = turns?.at(-1);
   const u = d?.usage;
   const last = session?.items.usage;
+  const window = d?.answering_model?.context_window ?? 0;
   const cached = u && u.input > 0 ? Math.round((100 * u.input_cache_read) / u.input) : 0;
   return html`<aside class=${open ? 'rail open' : 'rail'} aria-label=${t('About this session')}>
     ${d?.restricted &&
     html`<p class="notice">
       ${t('Nobody has trusted its folder: the agent can only read and search there.')}
     </p>`}
+    ${d &&
+    html`<section>
+      <h2>${t('Model')}</h2>
+      <${SessionModel} id=${id} state=${d} reload=${info.reload} />
+    </section>`}
     ${last &&
     html`<section>
       <h2>${t('Context')}</h2>
-      <p>${rich('{n} tokens in the last request', { n: html`<b>${tokens(last.input)}</b>` })}</p>
+      <p>
+        ${window > 0
+          ? rich('{n} of {window} tokens in the last request', {
+              n: html`<b>${tokens(last.input)}</b>`,
+              window: tokens(window),
+            })
+          : rich('{n} tokens in the last request', { n: html`<b>${tokens(last.input)}</b>` })}
+      </p>
     </section>`}
     ${u &&
     html`<section>
@@ -83,7 +97,10 @@ export function Rail({ id, info, open, session }) {
         <dt>${t('Folder')}</dt>
         <dd class="mono small"><${Name} text=${d?.workspace_path} max=${300} /></dd>
         ${turn?.model &&
-        html`<dt>${t('Model')}</dt><dd><${Name} text=${turn.model} max=${100} /></dd>`}
+        html`
+          <dt>${t('Model of the last turn')}</dt>
+          <dd><${Name} text=${turn.model} max=${100} /></dd>
+        `}
         <dt>${t('Strategy')}</dt>
         <dd><${Name} text=${d?.strategy || t('default')} max=${60} /></dd>
         <dt>${t('Started')}</dt>

@@ -3,7 +3,7 @@
 // where it resumes after a reconnect.
 // @ts-check
 import { Items, KEPT, SHOWN } from './items.js';
-import { page } from './state.js';
+import { changed, page } from './state.js';
 import { words } from './text.js';
 
 const FIRST = 200; // entries to begin with
@@ -141,6 +141,7 @@ export class Session {
           this.cursor = p.cursor;
         }
         if (name === 'queue_changed') this.queue = p.data.queue;
+        if (name === 'x.session.model') changed(['sessions']); // another client may have chosen it
         if (name === 'turn.started') this.running = true;
         if (name === 'turn.completed' || name === 'turn.failed' || name === 'turn.cancelled')
           this.running = false;

@@ -24,6 +24,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/models": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the models that are configured; a session can have one of them, or another model of their providers
+         * @description Scope for devices: `sessions:read`.
+         */
+        get: operations["listModels"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/sessions": {
         parameters: {
             query?: never;
@@ -488,9 +508,28 @@ export interface components {
             /** Format: int64 */
             approval_timeout_seconds?: number;
             auto_run?: boolean;
+            /** @description the model: the id of a provider, or ID/MODEL; empty: the active one, whichever that is; a turn that runs goes on with it */
+            model?: string;
             strategy?: string;
             system_prompt?: string;
             title?: string;
+        };
+        Choice: {
+            /** @description sessions without a model of their own have it */
+            active: boolean;
+            /**
+             * Format: int64
+             * @description tokens, as far as yaya knows
+             */
+            context_window: number;
+            /** @description the id of its provider, or ID/MODEL */
+            id: string;
+            /** @description of the provider */
+            label?: string;
+            /** @description that answers; empty if the provider does not say */
+            model?: string;
+            /** @description id */
+            provider: string;
         };
         CompactedData: {
             how: string;
@@ -623,6 +662,20 @@ export interface components {
             turn_id: string;
             /** @enum {string} */
             type: "message_added";
+        };
+        Event_model_changed: {
+            data: components["schemas"]["ModelData"];
+            /** Format: int64 */
+            entry_id?: number;
+            epoch: string;
+            /** Format: int64 */
+            seq: number;
+            session_id: string;
+            /** Format: date-time */
+            ts: string;
+            turn_id: string;
+            /** @enum {string} */
+            type: "model_changed";
         };
         Event_model_output_completed: {
             data: components["schemas"]["OutputData"];
@@ -863,6 +916,10 @@ export interface components {
         MessageData: {
             message: components["schemas"]["Message"];
         };
+        ModelData: {
+            /** @description the id of a provider, or ID/MODEL; empty: the active one */
+            model: string;
+        };
         NewMessage: {
             /** @description whether it starts a turn; the session's auto_run by default. Only a user's message does. */
             auto_run?: boolean;
@@ -897,6 +954,8 @@ export interface components {
             approval_timeout_seconds?: number;
             /** @description whether messages start turns unless they say otherwise; true by default */
             auto_run?: boolean;
+            /** @description the model: the id of a provider, or ID/MODEL; empty: the active one, whichever that is */
+            model?: string;
             strategy?: string;
             system_prompt?: string;
             title?: string;
@@ -919,6 +978,9 @@ export interface components {
              */
             before?: number;
             messages: components["schemas"]["Message"][] | null;
+        };
+        OutModelsBody: {
+            models: components["schemas"]["Choice"][] | null;
         };
         OutQueueBody: {
             queue: components["schemas"]["Queued"][] | null;
@@ -994,6 +1056,8 @@ export interface components {
             /** @description sess_… */
             id: string;
             last_turn_id: string;
+            /** @description that was chosen for it: the id of a provider, or ID/MODEL; the active one by default */
+            model?: string;
             /** @description the session that it was forked from */
             parent_id?: string;
             /** @enum {string} */
@@ -1011,7 +1075,7 @@ export interface components {
             workspace_path: string;
         };
         /** @description The data of a server-sent event, and a line of events.ndjson. An event with an entry_id is on the tape, and a client can resume from its id <epoch>:<seq>; the others are volatile. */
-        SessionEvent: components["schemas"]["Event_approval_denied"] | components["schemas"]["Event_approval_granted"] | components["schemas"]["Event_approval_requested"] | components["schemas"]["Event_approval_withdrawn"] | components["schemas"]["Event_history_compacted"] | components["schemas"]["Event_message_added"] | components["schemas"]["Event_model_output_completed"] | components["schemas"]["Event_model_output_delta"] | components["schemas"]["Event_queue_changed"] | components["schemas"]["Event_resync"] | components["schemas"]["Event_session_canceled"] | components["schemas"]["Event_session_completed"] | components["schemas"]["Event_session_created"] | components["schemas"]["Event_session_failed"] | components["schemas"]["Event_session_reset"] | components["schemas"]["Event_tool_call_completed"] | components["schemas"]["Event_tool_call_started"] | components["schemas"]["Event_tool_progress"] | components["schemas"]["Event_turn_completed"] | components["schemas"]["Event_turn_started"] | components["schemas"]["Event_verify_completed"] | components["schemas"]["Event_verify_started"];
+        SessionEvent: components["schemas"]["Event_approval_denied"] | components["schemas"]["Event_approval_granted"] | components["schemas"]["Event_approval_requested"] | components["schemas"]["Event_approval_withdrawn"] | components["schemas"]["Event_history_compacted"] | components["schemas"]["Event_message_added"] | components["schemas"]["Event_model_changed"] | components["schemas"]["Event_model_output_completed"] | components["schemas"]["Event_model_output_delta"] | components["schemas"]["Event_queue_changed"] | components["schemas"]["Event_resync"] | components["schemas"]["Event_session_canceled"] | components["schemas"]["Event_session_completed"] | components["schemas"]["Event_session_created"] | components["schemas"]["Event_session_failed"] | components["schemas"]["Event_session_reset"] | components["schemas"]["Event_tool_call_completed"] | components["schemas"]["Event_tool_call_started"] | components["schemas"]["Event_tool_progress"] | components["schemas"]["Event_turn_completed"] | components["schemas"]["Event_turn_started"] | components["schemas"]["Event_verify_completed"] | components["schemas"]["Event_verify_started"];
         SessionRow: {
             /** Format: int64 */
             approval_timeout_seconds?: number;
@@ -1022,6 +1086,8 @@ export interface components {
             /** @description sess_… */
             id: string;
             last_turn_id: string;
+            /** @description that was chosen for it: the id of a provider, or ID/MODEL; the active one by default */
+            model?: string;
             /** @description the node of the cluster that has it, if that is another one */
             node?: string;
             /** @description the session that it was forked from */
@@ -1093,6 +1159,8 @@ export interface components {
             turn_id?: string;
         };
         State: {
+            /** @description the model that answers next */
+            answering_model?: components["schemas"]["Choice"];
             /** Format: int64 */
             approval_timeout_seconds?: number;
             /** @description whether messages start turns unless they say otherwise */
@@ -1104,6 +1172,8 @@ export interface components {
             /** @description sess_… */
             id: string;
             last_turn_id: string;
+            /** @description that was chosen for it: the id of a provider, or ID/MODEL; the active one by default */
+            model?: string;
             /** @description the session that it was forked from */
             parent_id?: string;
             pending_approvals: components["schemas"]["AskData"][] | null;
@@ -1254,6 +1324,35 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["OutArchivesBody"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    listModels: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OutModelsBody"];
                 };
             };
             /** @description Error */

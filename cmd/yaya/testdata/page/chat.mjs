@@ -44,6 +44,18 @@ await run(async () => {
   await rail.getByText('a.txt').waitFor();
   await idle(page);
 
+  // The model of the session: the window beside what the last request took of it, and another model.
+  await rail.getByText(/of .* tokens in the last request/).waitFor();
+  const model = rail.getByRole('combobox', { name: 'Model of this session' });
+  assert.match(await model.locator('option').first().innerText(), /^Model in use: /);
+  await model.selectOption('second');
+  await page.waitForFunction(async (id) => (await (await fetch('/v1/sessions/' + id)).json()).model === 'second', id);
+  await say(page, 'who are you');
+  await page.getByText('the second model').waitFor();
+  await idle(page);
+  await model.selectOption('');
+  await page.waitForFunction(async (id) => !(await (await fetch('/v1/sessions/' + id)).json()).model, id);
+
   // The plan of the agent, and its last change undone.
   await say(page, 'plan');
   await rail.getByRole('heading', { name: 'Plan' }).waitFor();
