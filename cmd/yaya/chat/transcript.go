@@ -126,7 +126,6 @@ type data struct {
 	How      string   `json:"how"`
 	ForAll   bool     `json:"for_session"`
 	Queue    []queued `json:"queue"`
-	Model    string   `json:"model"`
 	CostUSD  float64  `json:"cost_usd"`
 	Usage    struct {
 		Total int `json:"total"`
