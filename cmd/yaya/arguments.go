@@ -7,6 +7,7 @@ import (
 
 	"github.com/yaya-ai/yaya/daemon"
 	"github.com/yaya-ai/yaya/internal/callargs"
+	"github.com/yaya-ai/yaya/internal/screen"
 )
 
 // literally escapes text that looks like one of our escapes, so that the two stay distinct.
@@ -14,9 +15,9 @@ var literally = strings.NewReplacer(`\u`, `\\u`, `\U`, `\\U`, `\x`, `\\x`)
 
 // shownArguments formats the arguments of a call of a tool for a terminal; a text of several
 // lines stands behind a bar. Characters outside printable ASCII become \u escapes, so the
-// arguments cannot imitate other output. whole is false if the arguments are too long to show in
-// full.
-func shownArguments(tool string, raw json.RawMessage) (shown string, whole bool) {
+// arguments cannot imitate other output. The lines of a patch have its colours. whole is false if
+// the arguments are too long to show in full.
+func shownArguments(p screen.Palette, tool string, raw json.RawMessage) (shown string, whole bool) {
 	var b strings.Builder
 	for _, l := range callargs.Lines(tool, raw) {
 		text := l.Text
@@ -28,7 +29,8 @@ func shownArguments(tool string, raw json.RawMessage) (shown string, whole bool)
 			indent = "  | "
 		}
 		if b.Len() <= maxShown {
-			fmt.Fprintf(&b, "%s%s\n", indent, daemon.Escaped(l.Head+text, maxShown))
+			text = daemon.Escaped(l.Head+text, maxShown)
+			fmt.Fprintf(&b, "%s%s\n", indent, screen.Paint(screen.DiffStyle(p, string(rune(l.Sign))), text))
 		}
 	}
 	if b.Len() > maxShown {

@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/yaya-ai/yaya/internal/screen"
 )
 
 // TW-08, R18: a question shows all of a call's arguments, so that two calls that differ
@@ -25,7 +27,7 @@ func TestShownArguments(t *testing.T) {
 		{"not JSON", "{\x1b", "  {\\u001b\n", "{\x1b"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, whole := shownArguments("x", []byte(c.args))
+			got, whole := shownArguments(screen.Palette{}, "x", []byte(c.args))
 			if got != c.want || !whole {
 				t.Errorf("shownArguments(%s) = %q, %v, want %q", c.args, got, whole, c.want)
 			}
@@ -35,11 +37,11 @@ func TestShownArguments(t *testing.T) {
 		})
 	}
 	// USE-4: the texts of an edit are what goes and what comes.
-	if got, _ := shownArguments("edit", []byte(`{"path":"a.go","old_text":"x","new_text":"y\nz"}`)); got != "  path: a.go\n  old_text:\n  | -x\n  new_text:\n  | +y\n  | +z\n" {
+	if got, _ := shownArguments(screen.Palette{}, "edit", []byte(`{"path":"a.go","old_text":"x","new_text":"y\nz"}`)); got != "  path: a.go\n  old_text:\n  | -x\n  new_text:\n  | +y\n  | +z\n" {
 		t.Errorf("an edit is shown as %q", got)
 	}
 	for _, args := range []string{`{"s":"` + strings.Repeat("x", maxShown) + `"}`, `{"s":"` + strings.Repeat(`x\n`, maxShown) + `"}`, `[` + strings.Repeat(`1,`, maxShown) + `1]`} {
-		if got, whole := shownArguments("x", []byte(args)); whole {
+		if got, whole := shownArguments(screen.Palette{}, "x", []byte(args)); whole {
 			t.Errorf("%d bytes are shown as %d", len(args), len(got))
 		}
 	}

@@ -45,7 +45,7 @@ func (s *show) question(ctx context.Context, r event.ApprovalRequest) {
 	if len(same) == 0 {
 		return // answered or withdrawn before it could be shown
 	}
-	params, whole := shownArguments(r.ToolName, r.Params)
+	params, whole := shownArguments(s.colours, r.ToolName, r.Params)
 	if !whole {
 		s.answer(ctx, r.ID, event.Reject, "the arguments are too long to be shown on a terminal")
 		return

@@ -25,6 +25,7 @@ type pty struct {
 	master *os.File
 	cmd    *exec.Cmd
 	ended  chan error
+	read   chan struct{} // closed behind the last output
 
 	mu     sync.Mutex
 	out    strings.Builder
@@ -33,6 +34,12 @@ type pty struct {
 
 // pty starts yaya on a pseudo-terminal of 100 × 30.
 func (b *box) pty(args ...string) *pty {
+	b.t.Helper()
+	return b.ptyWith(nil, args...)
+}
+
+// ptyWith is pty with more of an environment.
+func (b *box) ptyWith(env []string, args ...string) *pty {
 	b.t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {
@@ -52,18 +59,17 @@ func (b *box) pty(args ...string) *pty {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	p := &pty{t: b.t, master: master, ended: make(chan error, 1), screen: vt.NewEmulator(100, 30)}
+	p := &pty{t: b.t, master: master, ended: make(chan error, 1), read: make(chan struct{}), screen: vt.NewEmulator(100, 30)}
 	p.cmd = exec.CommandContext(b.t.Context(), b.bin, b.args(args...)...)
-	p.cmd.Env = append(b.environ(), "TERM=xterm-256color")
+	p.cmd.Env = append(append(b.environ(), "TERM=xterm-256color"), env...)
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = slave, slave, slave
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := p.cmd.Start(); err != nil {
 		b.t.Fatal(err)
 	}
 	_ = slave.Close()
-	read := make(chan struct{})
 	go func() {
-		defer close(read)
+		defer close(p.read)
 		buf := make([]byte, 4096)
 		for {
 			n, err := master.Read(buf)
@@ -85,7 +91,7 @@ func (b *box) pty(args ...string) *pty {
 	b.t.Cleanup(func() {
 		_ = p.cmd.Process.Kill()
 		_ = master.Close()
-		<-read
+		<-p.read
 		_ = p.screen.Close()
 		<-answered
 	})
@@ -120,6 +126,16 @@ func (p *pty) keys(keys string) {
 func (p *pty) say(line string) {
 	p.keys(line)
 	p.keys("\r")
+}
+
+// closed waits for the last output of a program that has ended.
+func (p *pty) closed() {
+	p.t.Helper()
+	select {
+	case <-p.read:
+	case <-time.After(eventually.Limit):
+		p.t.Fatal("the terminal stays open")
+	}
 }
 
 // end waits until the program has ended.

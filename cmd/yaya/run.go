@@ -23,6 +23,7 @@ import (
 
 	"github.com/yaya-ai/yaya/cmd/yaya/chat"
 	"github.com/yaya-ai/yaya/daemon"
+	"github.com/yaya-ai/yaya/internal/screen"
 	"github.com/yaya-ai/yaya/internal/worded"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/folder"
@@ -149,7 +150,7 @@ func runPrompt(ctx context.Context, g *daemon.Flags, o runOptions, prompt string
 		return err
 	}
 	follow := func(b *daemon.Backend) error {
-		sh := &show{b: b, out: out, err: errOut, asJSON: o.asJSON, in: in}
+		sh := &show{b: b, out: out, err: errOut, asJSON: o.asJSON, in: in, live: liveOf(out), colours: coloursOf(errOut)}
 		return sh.run(ctx, o, req)
 	}
 	if len(o.mcpConfig) == 0 && g.ConfigFile == "" {
@@ -208,6 +209,8 @@ type show struct {
 	insisted int         // those of them that no rule can allow
 	outside  int         // calls that an untrusted folder does not allow
 	pieces   pieces
+	live     *screen.Live   // renders the answer on a terminal; nil elsewhere
+	colours  screen.Palette // of err
 }
 
 // cancelPatience bounds the wait for the end of a cancelled turn.
@@ -357,12 +360,11 @@ func (s *show) render(ctx context.Context, ev event.Event) {
 	s.refusal(ev)
 	switch p := ev.Payload.(type) {
 	case event.Delta:
-		fmt.Fprint(s.out, daemon.Multiline(p.Content))
-		s.text, s.streamed = true, true
+		s.write(p.Content)
+		s.streamed = true
 	case event.AssistantMessage:
 		if !s.streamed {
-			fmt.Fprint(s.out, daemon.Multiline(p.Content))
-			s.text = true
+			s.write(p.Content)
 		}
 		s.newline()
 	case event.DecideResponse:
@@ -372,19 +374,20 @@ func (s *show) render(ctx context.Context, ev event.Event) {
 	case event.ToolCall:
 		s.newline()
 		fmt.Fprintf(s.err, "→ %s %s\n", daemon.Printable(p.Name, 80), daemon.Printable(argumentLine(p.Args), 300))
+		s.change(p)
 		s.pieces.begin(p.ID, p.Name)
 	case event.ToolResult:
 		s.newline()
 		s.pieces.end(s.err, p.ID)
-		mark := "✓"
+		mark := screen.Paint(s.colours.Good, "✓")
 		if !p.OK {
-			mark = "✗"
+			mark = screen.Paint(s.colours.Bad, "✗")
 		}
 		fmt.Fprintf(s.err, "%s %s\n", mark, daemon.Printable(daemon.OneLine(brief(p)), 200))
 	case event.ToolError:
 		s.newline()
 		s.pieces.end(s.err, p.ID)
-		fmt.Fprintf(s.err, "✗ %s\n", daemon.Printable(daemon.OneLine(p.Brief), 200))
+		fmt.Fprintf(s.err, "%s %s\n", screen.Paint(s.colours.Bad, "✗"), daemon.Printable(daemon.OneLine(p.Brief), 200))
 	case event.ToolProgress:
 		if p.Message != "" {
 			s.newline()
@@ -399,13 +402,6 @@ func (s *show) render(ctx context.Context, ev event.Event) {
 	case event.ApprovalCancelled:
 		fmt.Fprintf(s.err, "  (%s)\n", daemon.Printable(chat.Withdrawn(p.Reason), 200))
 	}
-}
-
-func (s *show) newline() {
-	if s.text {
-		fmt.Fprintln(s.out)
-	}
-	s.text = false
 }
 
 func brief(r event.ToolResult) string {

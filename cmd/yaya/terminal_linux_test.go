@@ -46,7 +46,7 @@ func (b *box) terminal(answers []string, args ...string) string {
 		}
 	}
 	cmd := exec.CommandContext(b.t.Context(), b.bin, b.args(args...)...)
-	cmd.Env = b.environ()
+	cmd.Env = append(b.environ(), "TERM=dumb") // the text is what counts here
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := cmd.Start(); err != nil {
@@ -81,6 +81,47 @@ func (b *box) terminal(answers []string, args ...string) string {
 		b.t.Errorf("it did not ask:\n%s", out.String())
 	}
 	return out.String()
+}
+
+// USE-12: yaya run renders the answer on a terminal, and shows what an edit changes. Without
+// colours, on a terminal that cannot write over a line, and in a pipe, the text stays plain.
+func TestRunOnTheTerminal(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	b.must("config", "set", "plugin.strategy_coder.auto_verify", "false")
+	b.script(`[{"match":"^edit","steps":[{"tool_calls":[{"name":"edit","args":{"path":"a.txt","old_text":"two","new_text":"2"}}]},
+		{"text":"## Done\n\nIt is **2** now:\n\n| file | lines |\n|---|---:|\n| ` + "`a.txt`" + ` | 2 |\n\n\u001b]0;owned\u0007","delay_ms":1}]}]`)
+	ws := b.workspace()
+	const plain = "## Done\n\nIt is **2** now:\n\n| file | lines |\n|---|---:|\n| `a.txt` | 2 |"
+	for _, c := range []struct {
+		name, env string
+		has, no   []string
+	}{
+		{"colours", "TERM=xterm-256color", []string{"\x1b[1m\x1b[35mDone\x1b[0m", "It is \x1b[1m2\x1b[0m now:", "\x1b[31m-two\x1b[0m", "\x1b[32m+2\x1b[0m", "\x1b[32m✓\x1b[0m", `\u{1b}]0;owned\u{7}`}, []string{"##", "\x1b]0;"}},
+		{"no colours", "NO_COLOR=1", []string{"\x1b[1mDone\x1b[0m", "│ -two", "│ +2"}, []string{"##", "\x1b]0;", "\x1b[3"}},
+		{"dumb", "TERM=dumb", strings.Split(plain, "\n"), []string{"\x1b"}},
+	} {
+		p := b.ptyWith([]string{c.env}, "run", "--strategy", "coder", "--workspace", ws, "edit it")
+		p.wait("say why not")
+		time.Sleep(armingDelay + 100*time.Millisecond) // what comes sooner does not count
+		p.keys("y\n")
+		p.end()
+		p.closed()
+		out := p.out.String()
+		for _, want := range c.has {
+			if !strings.Contains(out, want) {
+				t.Errorf("%s: the terminal lacks %q:\n%q", c.name, want, out)
+			}
+		}
+		for _, bad := range c.no {
+			if strings.Contains(out, bad) {
+				t.Errorf("%s: the terminal got %q:\n%q", c.name, bad, out)
+			}
+		}
+	}
+	if out := b.must("run", "--strategy", "coder", "--workspace", ws, "edit it"); !strings.Contains(out, plain) || strings.Contains(out, "\x1b") {
+		t.Errorf("the pipe got %q, want %q in it, and no escape character", out, plain)
+	}
 }
 
 // Y-141, Y-142, Y-143, TW-08: on a terminal a person is asked, is shown all of it

@@ -7,5 +7,8 @@
 // No line is wider than asked for. The work grows with the length of the text alone, whatever it
 // contains. Every returned line ends the styles that it begins.
 //
-// The package starts no goroutines. Its functions are safe for concurrent use; a [Markdown] is not.
+// [Live] writes an answer to a terminal as it arrives, without taking over the screen.
+//
+// The package starts no goroutines. Its functions are safe for concurrent use; a [Markdown] and a
+// [Live] are not.
 package screen

@@ -76,6 +76,9 @@ func (m *Markdown) Line(line string) (out []string) {
 func (m *Markdown) Peek(line string) []string {
 	c := *m
 	c.table = append([]string(nil), m.table...)
+	if line == "" {
+		return c.End()
+	}
 	return append(c.Line(line), c.End()...)
 }
 
