@@ -22,6 +22,7 @@ import (
 	"github.com/yaya-ai/yaya/plugins/agent_tool"
 	"github.com/yaya-ai/yaya/plugins/llm_anthropic"
 	"github.com/yaya-ai/yaya/plugins/llm_echo"
+	"github.com/yaya-ai/yaya/plugins/llm_gemini"
 	"github.com/yaya-ai/yaya/plugins/llm_ollama"
 	"github.com/yaya-ai/yaya/plugins/llm_openai"
 	"github.com/yaya-ai/yaya/plugins/llm_responses"
@@ -164,6 +165,7 @@ func (c *core) agents() []plugin.Plugin {
 		llm_anthropic.New(env),
 		llm_ollama.New(env),
 		llm_responses.New(env),
+		llm_gemini.New(env),
 		c.memory,
 		agent_tool.New(c.kernel.Sessions, c.kernel.Loop),
 		c.files, c.shell, c.coder, c.skills, c.skills.Tool(),

@@ -140,6 +140,7 @@ one in yaya's environment, such as OPENAI_API_KEY or ANTHROPIC_API_KEY.`,
   yaya provider add local --plugin llm-ollama --model gpt-oss:20b --use
   yaya provider add lmstudio --base-url http://127.0.0.1:1234/v1 --model qwen3-8b --use
   yaya provider add claude --plugin llm-anthropic --model claude-sonnet-4-5 --api-key-stdin --use
+  yaya provider add gemini --plugin llm-gemini --model gemini-3.5-flash --api-key-stdin --use
   pass show work | yaya provider add work --base-url https://llm.example.com/v1 --model m --api-key-stdin`,
 		RunE: func(c *cobra.Command, args []string) error {
 			id, w := args[0], c.OutOrStdout()

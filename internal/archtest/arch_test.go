@@ -42,6 +42,7 @@ var allowed = map[string][]string{
 	"plugins/llm_echo":              {"kernel/..."},
 	"plugins/llm_openai":            {"kernel/...", "plugins/provider"},
 	"plugins/llm_anthropic":         {"kernel/...", "plugins/provider"},
+	"plugins/llm_gemini":            {"kernel/...", "plugins/provider"},
 	"plugins/llm_ollama":            {"kernel/...", "plugins/provider"},
 	"plugins/llm_responses":         {"kernel/...", "plugins/provider"},
 	"plugins/provider":              {"kernel/..."},

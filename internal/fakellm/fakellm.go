@@ -136,6 +136,10 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	if st.Raw != "" {
 		_, _ = w.Write([]byte(st.Raw))
+		if st.Cut {
+			w.(http.Flusher).Flush()
+			panic(http.ErrAbortHandler)
+		}
 		return
 	}
 	for _, word := range append(strings.SplitAfter(st.Text, " "), st.Pieces...) {

@@ -9,7 +9,7 @@ export const PRESETS = [
   { name: 'OpenAI', url: 'https://api.openai.com/v1' },
   { name: 'OpenAI Responses', url: 'https://api.openai.com/v1', plugin: 'llm-responses' },
   { name: 'Anthropic', url: 'https://api.anthropic.com', plugin: 'llm-anthropic' },
-  { name: 'Google', url: 'https://generativelanguage.googleapis.com/v1beta/openai' },
+  { name: 'Google', url: 'https://generativelanguage.googleapis.com', plugin: 'llm-gemini' },
   { name: 'Mistral', url: 'https://api.mistral.ai/v1' },
   { name: 'OpenRouter', url: 'https://openrouter.ai/api/v1' },
   { name: 'DeepSeek', url: 'https://api.deepseek.com/v1' },
