@@ -31,7 +31,7 @@ NODE     := $(CURDIR)/$(PEERS)/node_modules/.bin/node
 PRETTIER := $(CURDIR)/$(PEERS)/node_modules/prettier/bin/prettier.cjs
 export GOFLAGS += -buildvcs=false
 
-.PHONY: windows packagers help ids figures run build install uninstall release-snapshot release-again image test setup downloads unit race scale lint fuzz bench data soak cluster-bench deploy-check site fmt fmt-check vet peers chromium bwrap systemd types screens clean bench-peers slow-path release-journey
+.PHONY: windows packagers help ids figures run build install uninstall release-snapshot release-again image test setup downloads unit race scale lint fuzz bench data soak cluster-bench deploy-check site fmt fmt-check vet peers chromium bwrap systemd types screens clean bench-peers bench-session slow-path release-journey
 
 run: build ## build and start the gateway with its defaults
 	bin/yaya serve
@@ -210,6 +210,9 @@ bench: build ## measure the relay beside a direct connection, start-up and the k
 	go test -run '^$$' -bench Handshake ./gateway/wire
 	go test -run '^$$' -bench 'Readers|FirstDelta|List' ./gateway/sessions
 	go test -run '^$$' -bench . ./kernel/bus ./internal/journal ./kernel/session ./kernel
+
+bench-session: ## have a session of 400 calls of a model in a window of 32k tokens, and show its times
+	go test -count 1 -v -run '^TestLongSession$$' ./cmd/yaya
 
 # It downloads the peers once, into .cache/peers-bench, and takes a quarter of an
 # hour. PEERBENCH passes flags: PEERBENCH="-only FastMCP -rounds 1".

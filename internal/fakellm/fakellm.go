@@ -30,6 +30,7 @@ type Step struct {
 	// Cut ends the connection in the middle.
 	Cut   bool
 	Delay time.Duration // before each chunk
+	Sent  func()        // is called before the first chunk is sent
 }
 
 // Call is a tool call; its arguments are streamed in two pieces.
@@ -76,10 +77,13 @@ func Prefix(requests []Request) (shared, all int) {
 type Server struct {
 	*httptest.Server
 
-	mu    sync.Mutex
-	steps []Step
-	next  int
-	got   []Request
+	mu      sync.Mutex
+	steps   []Step
+	answer  func(Prompt) Step // instead of steps
+	cache   *cache
+	next    int
+	refused int
+	got     []Request
 }
 
 // New starts a server; the caller closes it.
@@ -106,10 +110,18 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
+	req := Request{r.Header.Get("Authorization"), r.URL.Path, body, r.Header.Clone(), raw}
+	usage := `{"prompt_tokens":100,"completion_tokens":7,"total_tokens":107,"prompt_tokens_details":{"cached_tokens":40}}`
 	s.mu.Lock()
-	st := s.steps[min(s.next, len(s.steps)-1)]
+	var st Step
+	if s.answer != nil {
+		p := s.cache.read(req)
+		st, usage = s.answer(p), p.usage()
+	} else {
+		st = s.steps[min(s.next, len(s.steps)-1)]
+		s.got = append(s.got, req)
+	}
 	s.next++
-	s.got = append(s.got, Request{r.Header.Get("Authorization"), r.URL.Path, body, r.Header.Clone(), raw})
 	s.mu.Unlock()
 	if st.Status != 0 {
 		if st.RetryAfter != "" {
@@ -133,6 +145,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		}
 		_, _ = fmt.Fprintf(w, "data: %s\n\n", line)
 		w.(http.Flusher).Flush()
+	}
+	if st.Sent != nil {
+		st.Sent()
 	}
 	if st.Raw != "" {
 		_, _ = w.Write([]byte(st.Raw))
@@ -158,7 +173,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		reason = "tool_calls"
 	}
 	send(fmt.Sprintf(`{"choices":[{"index":0,"delta":{},"finish_reason":%q}]}`, reason))
-	send(`{"choices":[],"usage":{"prompt_tokens":100,"completion_tokens":7,"total_tokens":107,"prompt_tokens_details":{"cached_tokens":40}}}`)
+	send(`{"choices":[],"usage":` + usage + `}`)
 	send("[DONE]")
 }
 
