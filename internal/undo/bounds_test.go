@@ -38,7 +38,7 @@ func TestKeptBytesAreBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		write(n)
-		if err := c.Done(t.Context()); err != nil {
+		if _, err := c.Done(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -101,7 +101,7 @@ func TestSeenFilesAreACache(t *testing.T) {
 		if err := os.Remove(filepath.Join(dir, "a")); err != nil {
 			t.Fatal(err)
 		}
-		if err := c.Done(t.Context()); err != nil {
+		if _, err := c.Done(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := s.Undo(t.Context(), "s", (*workspace.Guard)(nil).Open); err != nil {

@@ -69,6 +69,7 @@ type picture struct {
 	at    map[string]seen // of the files
 	large map[string]seen // files that are not kept: too large, with a secret, or with a name that is not text
 	left  map[string]bool // files and folders of which nothing is known, "." for some of them
+	part  bool            // one of left is a file that could not be looked at
 }
 
 // there reports whether a path that the picture does not have may have been a file.
@@ -97,7 +98,8 @@ func (k *kept) look(ctx context.Context, w *workspace.Workspace) (picture, error
 		info, err := w.Root().Lstat(e.Path)
 		if err != nil || !info.Mode().IsRegular() {
 			leave(e.Path) // it has just changed
-			return nil    //nolint:nilerr // and a change of it is not this call's
+			out.part = true
+			return nil //nolint:nilerr // and a change of it is not this call's
 		}
 		at := identify(info)
 		if total += info.Size(); info.Size() > maxFile || len(now) == maxFiles || total > maxBytes || !utf8.ValidString(e.Path) {
@@ -110,7 +112,8 @@ func (k *kept) look(ctx context.Context, w *workspace.Workspace) (picture, error
 			c, data, err := read(w, e.Path)
 			if err != nil || c == nil {
 				leave(e.Path) // it cannot be read, has several names, or is gone
-				return nil    //nolint:nilerr // and is not covered
+				out.part = true
+				return nil //nolint:nilerr // and is not covered
 			}
 			if c, err = k.put(c, data); err != nil {
 				return err
@@ -131,6 +134,7 @@ func (k *kept) look(ctx context.Context, w *workspace.Workspace) (picture, error
 	if err != nil {
 		return picture{}, err
 	}
+	out.part = out.part || out.left["."]
 	return out, k.store(seenFile, now)
 }
 

@@ -184,26 +184,27 @@ func (s *Store) Begin(ctx context.Context, session, tool string, w *workspace.Wo
 }
 
 // Done compares the files with their state at Begin, and keeps the difference. Of calls that
-// overlap, the last one does it.
-func (c *Change) Done(ctx context.Context) error {
+// overlap, the last one does it. same reports that no file of the workspace has changed; it is
+// false if Done cannot know.
+func (c *Change) Done(ctx context.Context) (same bool, err error) {
 	s := c.s
 	of := s.of(c.session)
 	defer of.mu.Unlock()
 	g := of.open
 	if g.calls--; g.calls > 0 {
-		return nil
+		return false, nil
 	}
 	of.open = nil
 	at, err := s.folder(c.session)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer at.close()
 	st := step{Dir: g.dir, Tools: g.tools, Time: time.Now().UTC()}
 	now := picture{}
 	if g.whole {
 		if now, err = at.look(ctx, c.w); err != nil {
-			return err
+			return false, err
 		}
 		for p, is := range now.large {
 			_, small := g.before[p]
@@ -212,19 +213,17 @@ func (c *Change) Done(ctx context.Context) error {
 			}
 		}
 	}
-	if err := g.compare(at, c.w, now, &st); err != nil {
-		return err
-	}
+	g.compare(at, c.w, now, &st)
 	slices.Sort(st.Without)
 	st.Without = st.Without[:min(len(st.Without), maxNamed)]
 	if len(st.Files)+len(st.Without) == 0 {
-		return nil
+		return g.whole && !g.first.part && !now.part, nil
 	}
-	return at.add(st)
+	return false, at.add(st)
 }
 
 // compare adds to a step the files that have changed.
-func (g *group) compare(at *kept, w *workspace.Workspace, now picture, st *step) error {
+func (g *group) compare(at *kept, w *workspace.Workspace, now picture, st *step) {
 	for _, p := range slices.Sorted(maps.Keys(g.before)) {
 		before, after := g.before[p], now.files[p]
 		if after == nil { // gone, named, or left out by a .gitignore that is new
@@ -252,7 +251,6 @@ func (g *group) compare(at *kept, w *workspace.Workspace, now picture, st *step)
 			st.Files = append(st.Files, file{p, nil, now.files[p]})
 		}
 	}
-	return nil
 }
 
 // Undo undoes the last step of a session: its files are as before it, all of them or none. It

@@ -61,7 +61,7 @@ func (w *world) change(f func(), paths ...string) {
 		w.t.Fatal(err)
 	}
 	f()
-	if err := c.Done(w.t.Context()); err != nil {
+	if _, err := c.Done(w.t.Context()); err != nil {
 		w.t.Fatal(err)
 	}
 }

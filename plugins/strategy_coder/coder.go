@@ -128,20 +128,24 @@ func (p *Plugin) OnEvent(ctx context.Context, ev event.Event, c plugin.Context) 
 	case event.ToolCall:
 		p.began(ev.SessionID, e)
 	case event.ToolResult:
-		p.ended(ev.SessionID, e.ID, !notRun(e), e.OK)
+		p.ended(ev.SessionID, e.ID, mayHaveChanged(e), e.OK)
 	case event.ToolError: // it never ran
 		p.ended(ev.SessionID, e.ID, false, false)
 	}
 	return nil
 }
 
-// notRun reports whether a call ended before its tool began: no sandbox works here, say. A
-// result that does not say so counts as one of a tool that ran.
-func notRun(r event.ToolResult) bool {
+// mayHaveChanged reports whether a command may have changed the workspace: not if it never began
+// (no sandbox works here, say), nor if yaya has compared the files before and after it. A result
+// that says neither counts as a change.
+func mayHaveChanged(r event.ToolResult) bool {
 	var env struct {
-		NotRun bool `json:"not_run"`
+		NotRun     bool `json:"not_run"`
+		Structured struct {
+			Unchanged bool `json:"unchanged"`
+		} `json:"structured"`
 	}
-	return len(r.Envelope) > 0 && json.Unmarshal(r.Envelope, &env) == nil && env.NotRun
+	return len(r.Envelope) == 0 || json.Unmarshal(r.Envelope, &env) != nil || !env.NotRun && !env.Structured.Unchanged
 }
 
 // changes are the tools that may change the workspace.
@@ -155,7 +159,7 @@ func (p *Plugin) began(session string, c event.ToolCall) {
 	}
 }
 
-func (p *Plugin) ended(session, call string, ran, ok bool) {
+func (p *Plugin) ended(session, call string, changed, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	t := p.turns[session]
@@ -171,7 +175,7 @@ func (p *Plugin) ended(session, call string, ran, ok bool) {
 	case call == t.check:
 		t.check, t.passed = "", ok
 		t.changed = false
-	case ran && (name == "shell" || ok): // a failed command may have changed something first
+	case name == "shell" && changed, name != "shell" && ok: // a failed command may have changed something first
 		t.changed = true
 	}
 }

@@ -183,6 +183,9 @@ func TestARefusedCommandIsNoChange(t *testing.T) {
 		"it ran and crashed": {event.ToolResult{ID: "c", Error: "crashed", Envelope: []byte(`{"ok":false,"kind":"crashed","brief":"crashed","display":[]}`)}, event.NextTool},
 		"it ran and failed":  {event.ToolResult{ID: "c", Error: "exit code 1"}, event.NextTool},
 		"it ran into a wall": {event.ToolResult{ID: "c", Error: "the command was ended after 2m0s"}, event.NextTool},
+		"and changed a file": {event.ToolResult{ID: "c", Envelope: []byte(`{"ok":false,"kind":"timeout","brief":"ended","display":[]}`)}, event.NextTool},
+		"and changed none":   {event.ToolResult{ID: "c", Envelope: []byte(`{"ok":false,"kind":"timeout","brief":"ended","display":[],"structured":{"unchanged":true}}`)}, event.NextDone},
+		"it only looked":     {event.ToolResult{ID: "c", OK: true, Envelope: []byte(`{"ok":true,"brief":"exit code 0","display":[],"structured":{"exit_code":0,"unchanged":true}}`)}, event.NextDone},
 	} {
 		w := newWorld(t)
 		w.decide(event.LoopState{})

@@ -21,9 +21,16 @@ type ran struct {
 	output   string
 	code     int // -1 if it was ended
 	timedOut bool
+	same     bool // no file of the workspace has changed
 	limit    time.Duration
 	kept     string   // the first certain denial
 	notes    []string // its certain and possible denials
+}
+
+// outcome is the structured result of a command.
+type outcome struct {
+	ExitCode  *int `json:"exit_code,omitempty"`
+	Unchanged bool `json:"unchanged,omitempty"` // no file of the workspace has changed
 }
 
 func (r ran) result() tool.Result {
@@ -38,7 +45,11 @@ func (r ran) result() tool.Result {
 	if r.kept != "" {
 		kept = "; " + r.kept
 	}
-	structured, err := json.Marshal(map[string]any{"exit_code": r.code})
+	out := outcome{Unchanged: r.same}
+	if !r.timedOut {
+		out.ExitCode = &r.code
+	}
+	structured, err := json.Marshal(out)
 	if err != nil {
 		structured = nil
 	}
@@ -46,6 +57,9 @@ func (r ran) result() tool.Result {
 	case r.timedOut:
 		res := tool.Fail(tool.ErrTimeout, "the command was ended after %v%s", r.limit, kept)
 		res.Display = []tool.Block{tool.Text(text + fmt.Sprintf("[ended after %v]", r.limit))}
+		if r.same {
+			res.Structured = structured
+		}
 		return res
 	case r.code != 0:
 		res := tool.Fail(tool.ErrTool, "exit code %d%s", r.code, kept)
@@ -114,9 +128,11 @@ func (p *Plugin) limits() string {
 func (p *Plugin) run(ctx context.Context, call tool.Call, s *setting, command string, stdin io.Reader, limit time.Duration, check func(context.Context) error) (ran, error) {
 	kept := p.watchFiles(ctx, call, s)
 	r, err := p.runWatched(ctx, call, s, command, stdin, limit, check)
-	if note := kept(ctx); note != "" {
+	same, note := kept(ctx)
+	if note != "" {
 		r.notes = append(r.notes, note)
 	}
+	r.same = same
 	return r, err
 }
 

@@ -24,6 +24,7 @@ import (
 	"github.com/yaya-ai/yaya/internal/masked"
 	"github.com/yaya-ai/yaya/internal/proc"
 	"github.com/yaya-ai/yaya/internal/sandbox"
+	"github.com/yaya-ai/yaya/internal/undo"
 	"github.com/yaya-ai/yaya/kernel/approval"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/plugin"
@@ -101,7 +102,13 @@ func (w *world) agree() { w.agreed = w.p.Commands("s") }
 // plugin makes the plugin of a world.
 func (w *world) plugin(root *os.Root, procs *proc.Manager) *tool_shell.Plugin {
 	boxes := &sandbox.Sandboxes{Own: []string{w.data}, Home: w.home, Cache: filepath.Join(w.home, "cache"), Settings: func() sandbox.Settings { return w.sandbox }}
+	kept, err := os.OpenRoot(w.t.TempDir())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { _ = kept.Close() })
 	return tool_shell.New(tool_shell.Config{
+		Undo:   undo.New(kept, func([]byte) bool { return false }),
 		Folder: func(string) (string, error) { return w.dir, nil }, Agreed: w.hasAgreed, Artifacts: tool.NewStore(root), Procs: procs, Data: root,
 		Sandboxes: boxes, Hosts: func() []string { return w.hosts }, Write: func() []string { return w.writes }, Ask: w.askAboutHost,
 	})
@@ -201,8 +208,8 @@ func TestShell(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(w.dir, "sub"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if res := w.shell("cat f.txt; echo err >&2; echo out; exit 3"); res.OK || res.ErrorKind != tool.ErrTool || res.Text() != "hello\nerr\nout\n[exit code 3]" || string(res.Structured) != `{"exit_code":3}` {
-		t.Errorf("got %+v, want no OK, ErrorKind %v, res %q, Structured %q", res, tool.ErrTool, "hello\nerr\nout\n[exit code 3]", `{"exit_code":3}`)
+	if res := w.shell("cat f.txt; echo err >&2; echo out; exit 3"); res.OK || res.ErrorKind != tool.ErrTool || res.Text() != "hello\nerr\nout\n[exit code 3]" || string(res.Structured) != `{"exit_code":3,"unchanged":true}` {
+		t.Errorf("got %+v, want no OK, ErrorKind %v, res %q, Structured %q", res, tool.ErrTool, "hello\nerr\nout\n[exit code 3]", `{"exit_code":3,"unchanged":true}`)
 	}
 	if res := w.shell("true"); !res.OK || res.Text() != "[exit code 0]" {
 		t.Errorf(`got %+v, want OK, res "[exit code 0]"`, res)

@@ -9,20 +9,21 @@ import (
 )
 
 // watchFiles notes the state of the workspace before a command, so that its changes can be
-// undone. ended is called after the command; it returns a note if they cannot.
-func (p *Plugin) watchFiles(ctx context.Context, call tool.Call, s *setting) (ended func(context.Context) string) {
+// undone. ended is called after the command; it reports that no file has changed, and returns a
+// note if changes cannot be undone.
+func (p *Plugin) watchFiles(ctx context.Context, call tool.Call, s *setting) (ended func(context.Context) (same bool, note string)) {
 	if p.cfg.Undo == nil || call.Name == "diagram" {
-		return func(context.Context) string { return "" }
+		return func(context.Context) (bool, string) { return false, "" }
 	}
 	change, err := p.cfg.Undo.Begin(ctx, event.Root(call.SessionID), call.Name, s.at.w)
-	return func(ctx context.Context) string {
+	return func(ctx context.Context) (same bool, note string) {
 		if err == nil {
-			err = change.Done(context.WithoutCancel(ctx))
+			same, err = change.Done(context.WithoutCancel(ctx))
 		}
 		if err != nil && ctx.Err() == nil {
-			return fmt.Sprintf("[changes of files by this command cannot be undone: %v]", err)
+			return false, fmt.Sprintf("[changes of files by this command cannot be undone: %v]", err)
 		}
-		return ""
+		return same, ""
 	}
 }
 

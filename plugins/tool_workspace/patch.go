@@ -180,7 +180,7 @@ func (p *Plugin) write(ctx context.Context, call tool.Call, w *workspace.Workspa
 	change, uerr := p.undo.Begin(ctx, event.Root(call.SessionID), call.Name, w, paths...)
 	err = w.Apply(edits)
 	if uerr == nil {
-		uerr = change.Done(context.WithoutCancel(ctx))
+		_, uerr = change.Done(context.WithoutCancel(ctx))
 	}
 	if uerr != nil {
 		kept = fmt.Sprintf("\n[this change cannot be undone: %v]", uerr)
