@@ -12,6 +12,7 @@ import (
 	"github.com/yaya-ai/yaya/hooks"
 	"github.com/yaya-ai/yaya/internal/agentskill"
 	"github.com/yaya-ai/yaya/internal/proc"
+	"github.com/yaya-ai/yaya/internal/sandbox"
 	"github.com/yaya-ai/yaya/internal/telemetry"
 	"github.com/yaya-ai/yaya/kernel"
 	"github.com/yaya-ai/yaya/kernel/bus"
@@ -32,6 +33,7 @@ import (
 	"github.com/yaya-ai/yaya/plugins/strategy_coder"
 	"github.com/yaya-ai/yaya/plugins/strategy_react"
 	"github.com/yaya-ai/yaya/plugins/tool_shell"
+	"github.com/yaya-ai/yaya/plugins/tool_web"
 	"github.com/yaya-ai/yaya/plugins/tool_workspace"
 )
 
@@ -48,6 +50,7 @@ type core struct {
 	gate     *folder.Gate
 	files    *tool_workspace.Plugin
 	shell    *tool_shell.Plugin
+	web      *tool_web.Plugin
 	coder    *strategy_coder.Plugin
 	hooks    *hooks.Hooks
 	spare    spareFolder
@@ -139,6 +142,7 @@ func openCore(ctx context.Context, st *stores) (_ *core, err error) {
 		Hosts: func() []string { return at.settings.Texts(commandHosts) }, Write: func() []string { return at.settings.Texts(commandWrite) },
 		OwnParts: c.packages.shown, Undo: c.undone.Store,
 	})
+	c.web = tool_web.New(sandbox.Web{Listens: st.sandboxes.Listens}, c.shell, k.Artifacts)
 	k.Dispatch.SetWitness(c.shell.Unreviewed)
 	c.coder = strategy_coder.New(strategy_coder.Config{Folder: c.folder, Trusted: c.gate.Trusted, Guard: st.guard, Verify: c.shell})
 	c.library = agentskill.NewLibrary(at.UserSkills()...)
@@ -168,7 +172,7 @@ func (c *core) agents() []plugin.Plugin {
 		llm_gemini.New(env),
 		c.memory,
 		agent_tool.New(c.kernel.Sessions, c.kernel.Loop),
-		c.files, c.shell, c.coder, c.skills, c.skills.Tool(),
+		c.files, c.shell, c.web, c.coder, c.skills, c.skills.Tool(),
 	}
 }
 

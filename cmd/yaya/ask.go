@@ -90,12 +90,17 @@ func asks(r event.ApprovalRequest, times string) string {
 	var q struct {
 		Host    string `json:"host"`
 		Port    int    `json:"port"`
+		URL     string `json:"url"`
 		Outside bool   `json:"outside"`
 	}
 	_ = json.Unmarshal(r.Params, &q) // unreadable arguments are shown unchanged
 	switch {
 	case r.ToolName == tool.HostQuestion && q.Host != "":
-		return fmt.Sprintf("May the command reach %s%s?", daemon.Printable(net.JoinHostPort(q.Host, strconv.Itoa(q.Port)), 300), times)
+		who := "the command reach"
+		if q.URL != "" {
+			who = "the agent read from"
+		}
+		return fmt.Sprintf("May %s %s%s?", who, daemon.Printable(net.JoinHostPort(q.Host, strconv.Itoa(q.Port)), 300), times)
 	case r.ToolName == "shell" && q.Outside:
 		return fmt.Sprintf("May shell run outside the sandbox%s?", times)
 	}

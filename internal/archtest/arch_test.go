@@ -51,6 +51,7 @@ var allowed = map[string][]string{
 	"plugins/agent_tool":            {"kernel/..."},
 	"plugins/tool_workspace":        {"kernel/..."},
 	"plugins/tool_shell":            {"kernel/..."},
+	"plugins/tool_web":              {"kernel/..."},
 	"plugins/strategy_coder":        {"kernel/..."},
 	"plugins/skills":                {"kernel/..."},
 	"plugins/remote":                {"kernel/..."},

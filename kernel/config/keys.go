@@ -58,7 +58,7 @@ var Keys = []Key{
 	{"servers.pass_env", "", "variables of yaya's environment that every MCP server's process gets too", names},
 	{"sandbox.mode", `"prefer"`, "how strictly to enforce a sandbox: prefer (everything that this machine supports), require (everything, or the program does not start) or off (nothing)", text},
 	{"sandbox.backend", `"auto"`, "back end of sandboxes: auto, or one that yaya sandbox lists", text},
-	{"sandbox.command.hosts", "", "hosts that agents' commands reach without an ask, such as example.com or *.example.com:8443", list},
+	{"sandbox.command.hosts", "", "hosts that agents' commands and web_fetch reach without an ask, such as example.com or *.example.com:8443", list},
 	{"sandbox.command.write", "", "folders that agents' commands may write in addition to the workspace", list},
 	{"wire.export", "", "names of tools that other kernels may invoke as skills", list},
 	{"catalog.registries", `["official=https://registry.modelcontextprotocol.io"]`, "registries of MCP servers, as NAME=URL; an empty list asks none", list},

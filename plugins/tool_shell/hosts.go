@@ -1,10 +1,7 @@
 package tool_shell //nolint:staticcheck // plugins are named after what the configuration calls them
 
 import (
-	"bytes"
 	"context"
-	"crypto/rand"
-	"encoding/json"
 	"fmt"
 	"net"
 	"net/netip"
@@ -181,45 +178,19 @@ func private(host string) bool {
 	return err == nil && !netaddr.Public(addr)
 }
 
-// put asks a person. An approval applies to this command, or to the session; a refusal applies
-// to the turn.
+// put asks a person. An approval applies to this command, or to the session.
 func (r *reach) put(a *hostAsk, key, host string, port int) {
 	defer close(a.done)
 	r.clock.pause()
 	defer r.clock.resume()
-	var params bytes.Buffer
-	enc := json.NewEncoder(&params)
-	enc.SetEscapeHTML(false) // a command is shown as sh takes it
-	if err := enc.Encode(struct {
+	a.ok, a.why = r.p.putHost(r.ctx, r.call, key, struct {
 		Host    string `json:"host"`
 		Port    int    `json:"port"`
 		Command string `json:"command"`
 		Cwd     string `json:"cwd"`
-	}{host, port, r.command, r.cwd}); err != nil {
-		a.why = err.Error()
-		return
-	}
-	call := tool.Call{ID: "host_" + rand.Text(), Name: tool.HostQuestion, Args: bytes.TrimSpace(params.Bytes()), SessionID: r.call.SessionID, Turn: r.call.Turn, Origin: r.call.Origin, Caller: r.call.Caller}
-	def := tool.Definition{Name: tool.HostQuestion, Identity: tool.Identity{Tool: tool.HostQuestion}, Kind: tool.KindNetwork, InputSchema: json.RawMessage(`{"type":"object"}`)}
-	d, err := r.p.cfg.Ask(r.ctx, call, def, "the command wants to reach "+key)
-	switch {
-	case r.ctx.Err() != nil:
+	}{host, port, r.command, r.cwd}, "the command wants to reach "+key)
+	if !a.ok && r.ctx.Err() != nil {
 		a.why = "nobody answered before the command ended"
-	case err != nil:
-		a.why = err.Error()
-	case d.Response == event.Approve:
-		a.ok = true
-	case d.Response == event.ApproveForSession:
-		a.ok = true
-		r.p.hosts.allow(r.call.SessionID, key)
-	default:
-		a.why = "its user was asked, and said no"
-		if d.Feedback != "" {
-			a.why += ": " + d.Feedback
-		}
-	}
-	if !a.ok && r.ctx.Err() == nil {
-		r.p.hosts.refuse(r.call.SessionID, r.call.Turn, key, a.why)
 	}
 }
 
@@ -250,11 +221,10 @@ func (r *reach) unreached(host string, port int, why string) {
 func (r *reach) notes(profile string) (notes []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	allow := r.p.cfg.Hosts()
-	listed := len(allow)
+	var allow []string
 	for _, d := range r.denied {
 		notes = append(notes, fmt.Sprintf("the command was kept from reaching %s (profile %s): %s", net.JoinHostPort(d.Host, strconv.Itoa(d.Port)), profile, r.why(d)))
-		if d.Allow != "" && !slices.Contains(allow, d.Allow) {
+		if d.Allow != "" {
 			allow = append(allow, d.Allow)
 		}
 	}
@@ -264,11 +234,8 @@ func (r *reach) notes(profile string) (notes []string) {
 	for _, d := range r.failed {
 		notes = append(notes, fmt.Sprintf("the command could not reach %s (profile %s): %s", net.JoinHostPort(d.Host, strconv.Itoa(d.Port)), profile, d.Why))
 	}
-	if len(allow) == listed {
-		return notes
-	}
-	if all, err := json.Marshal(allow); err == nil { // strings
-		notes = append(notes, "its user can allow it: "+r.p.allowBy(hostsKey, "'"+string(all)+"'"))
+	if by := r.p.AllowHosts(allow...); by != "" {
+		notes = append(notes, "its user can allow it: "+by)
 	}
 	return notes
 }

@@ -13,7 +13,7 @@ import (
 // kinds are those of the coder's tools; the others are "other".
 var kinds = map[string]string{
 	"read_file": "read", "multi_read": "read", "repo_tree": "read", "repo_map": "read", "git_status": "read", "read_artifact": "read",
-	"search": "search", "apply_patch": "edit", "edit": "edit", "todo": "think", "shell": "execute", "verify": "execute",
+	"search": "search", "apply_patch": "edit", "edit": "edit", "todo": "think", "web_fetch": "fetch", "shell": "execute", "verify": "execute",
 }
 
 // described is a call as an editor shows it.
@@ -23,6 +23,7 @@ func described(folder string, c call) toolCall {
 		Command string `json:"command"`
 		Pattern string `json:"pattern"`
 		Query   string `json:"query"`
+		URL     string `json:"url"`
 		Patch   string `json:"patch"`
 		Old     string `json:"old_text"`
 		New     string `json:"new_text"`
@@ -40,7 +41,7 @@ func described(folder string, c call) toolCall {
 		out.Kind = "other"
 		return out
 	}
-	for _, what := range []string{in.Command, in.Path, in.Pattern, in.Query} {
+	for _, what := range []string{in.Command, in.Path, in.Pattern, in.Query, in.URL} {
 		if what != "" {
 			out.Title = c.Name + ": " + line(what)
 			break

@@ -1,6 +1,7 @@
 // The content of a question: its words, what would run, what it may touch. Only yaya's own tools
 // have words of their own; everything else is shown as a tool with its arguments.
 // @ts-check
+import { headOf, Host, hostOf, urlOf } from './askedhost.js';
 import { Diff, files } from './diff.js';
 import { Arguments, Run, Typed } from './run.js';
 import { href } from './state.js';
@@ -41,13 +42,6 @@ const patchOf = (a) => {
 const isFolder = (a) =>
   a.tool_name === 'folder_trust' && Boolean(/** @type {Asked} */ (a.params)?.folder);
 
-/** @param {Ask} a the host that a command wants to reach, '' for other questions */
-function hostOf(a) {
-  const q = /** @type {Asked} */ (a.params ?? {});
-  if (a.tool_name !== 'sandbox_host' || typeof q.host !== 'string') return '';
-  return `${q.host.includes(':') ? `[${q.host}]` : q.host}:${q.port}`;
-}
-
 /** The name of a question's tool, without that of its server. @param {{tool_name: string, server?: string}} a */
 export const toolOf = (a) =>
   a.server && a.tool_name.startsWith(a.server + '__')
@@ -68,10 +62,9 @@ export function wordsOf(a) {
       always: t('Trust for this session'),
       no: t('Do not trust …'),
     };
-  const host = hostOf(a);
-  if (host)
+  if (hostOf(a))
     return {
-      head: t('May the command reach {host}?', { host: plain(host).slice(0, 300) }),
+      head: headOf(a),
       once: t('Allow'),
       always: t('Allow in this session'),
       no: t('Refuse …'),
@@ -96,7 +89,7 @@ export function lineOf(a) {
     return `${count(all.length, '{n} file', '{n} files')}, +${added} −${removed}`;
   }
   if (isFolder(a)) return plain(q.folder);
-  if (hostOf(a)) return plain(hostOf(a));
+  if (hostOf(a)) return plain(urlOf(a) || hostOf(a));
   if (Array.isArray(q.commands)) return plain(q.commands.join(' && '));
   if (typeof q.command === 'string') return plain(q.command);
   if (typeof q.goal === 'string' && !a.server) return plain(q.goal);
@@ -162,19 +155,7 @@ export function Content({ a }) {
     rich('Runs in {folder}', {
       folder: html`<span class="mono"><${Name} text=${dir || '.'} max=${4096} /></span>`,
     });
-  if (hostOf(a)) {
-    const text = plain(q.command, true);
-    return html`
-      <p>
-        ${t(
-          'The command runs in the sandbox, and the host is not on its list. It can send there everything that it can read.',
-        )}
-      </p>
-      <${Run} head=${at(q.cwd)} copied=${text}>
-        <${Typed} text=${text} label=${t('The command, all of it')} />
-      <//>
-    `;
-  }
+  if (hostOf(a)) return html`<${Host} a=${a} at=${at} />`;
   const c = ofCommand(a);
   if (c) {
     const text = plain(
