@@ -151,6 +151,7 @@ func openCore(ctx context.Context, st *stores) (_ *core, err error) {
 		return (inside(dir, at.Config) || inside(dir, at.data.Name())) && !c.packages.shows(dir)
 	}})
 	k.AddNotes(c.skills.Catalogue)
+	k.AddStanding(c.shell.Note)
 	c.plugins = newThirdParty(c)
 	for _, h := range []tool.Hook{c.files.Hook(), c.shell.Hook(), c.coder.Hook(), c.commands} {
 		k.Dispatch.AddHook(h)

@@ -242,6 +242,7 @@ func (k *Kernel) drive() (err error) {
 		Attached:      k.attached,
 		Admit:         k.admitted,
 		Notes:         k.later.note,
+		Standing:      k.later.stands,
 		Model:         k.model,
 		Summary:       k.summaryModel,
 		LLMTimeout:    func() time.Duration { return k.Settings.Duration("loop.llm_timeout") },

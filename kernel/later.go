@@ -5,6 +5,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/yaya-ai/yaya/kernel/event"
 )
 
 // later holds the registrations of parts of the program that are made after the kernel, and
@@ -17,6 +19,7 @@ type later struct {
 	prepare  []func(session string)
 	admit    func(ctx context.Context, session, prompt string) (string, error)
 	notes    []func(session string, window int, tools []string) string
+	standing []func(session string) event.TurnNote
 	bundled  []func(ctx context.Context)
 }
 
@@ -89,6 +92,24 @@ func (l *later) note(session string, window int, tools []string) string {
 		}
 	}
 	return strings.Join(out, "\n")
+}
+
+// AddStanding registers a note about what lasts beyond a turn; see [loop.Config]. Register before
+// [Kernel.Start].
+func (k *Kernel) AddStanding(f func(session string) event.TurnNote) {
+	k.later.mu.Lock()
+	defer k.later.mu.Unlock()
+	k.later.standing = append(k.later.standing[:len(k.later.standing):len(k.later.standing)], f)
+}
+
+func (l *later) stands(session string) (out []event.TurnNote) {
+	l.mu.Lock()
+	all := l.standing
+	l.mu.Unlock()
+	for _, f := range all {
+		out = append(out, f(session))
+	}
+	return out
 }
 
 // OnBundled has f called in [Kernel.Start] once the bundled plugins are loaded, before the

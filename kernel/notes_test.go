@@ -90,6 +90,31 @@ func TestNotes(t *testing.T) {
 	})
 }
 
+// A note tells when something begins that lasts beyond a turn, and when it changes. When it is over,
+// the history says so, once, and a fork of the history, too.
+func TestStanding(t *testing.T) {
+	running := map[string]string{}
+	inBubble(t, setup{script: `{"scenarios":[{"match":"","steps":[{"text":"fine"}]}]}`}, func(t *testing.T, w *world) {
+		w.AddStanding(func(session string) event.TurnNote { return event.TurnNote{Name: "jobs", Text: running[session]} })
+		w.run("s1", "first")
+		running["s1"] = "a runs"
+		w.run("s1", "second")
+		w.run("s1", "third")
+		if _, err := w.Sessions.Fork("s1", "s2"); err != nil {
+			t.Fatal(err)
+		}
+		w.run("s2", "in a fork")
+		delete(running, "s1")
+		w.run("s1", "fourth")
+		w.run("s1", "fifth")
+		got := w.requests()
+		equal(t, got[3][1:], "user: first", "assistant: fine", "user: second", "user: [note of yaya: jobs]\na runs", "assistant: fine", "user: third", "assistant: fine",
+			"user: in a fork", "user: [note of yaya: jobs]\nnone")
+		equal(t, got[5][1:], "user: first", "assistant: fine", "user: second", "user: [note of yaya: jobs]\na runs", "assistant: fine", "user: third", "assistant: fine",
+			"user: fourth", "user: [note of yaya: jobs]\nnone", "assistant: fine", "user: fifth")
+	})
+}
+
 // USE-6: text that the model had written when its turn was interrupted stays: on the tape, and for
 // the model with the next message. A turn that is tried again begins its answer from the start.
 func TestInterruptedTextStays(t *testing.T) {

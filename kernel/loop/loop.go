@@ -76,6 +76,9 @@ type Config struct {
 	// must not take more than a small share of the window, in tokens. tools are those that
 	// the model gets, none meaning all. Default: nothing.
 	Notes func(session string, window int, tools []string) string
+	// Standing returns notes about what lasts beyond a turn, such as commands in the background.
+	// One without a text takes back what the history says under its name. Default: none.
+	Standing func(session string) []event.TurnNote
 	// Attached returns a message with the content of its attachments. Default: their
 	// names.
 	Attached func(session string, m event.Message) event.Message
@@ -135,6 +138,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Notes == nil {
 		c.Notes = func(string, int, []string) string { return "" }
+	}
+	if c.Standing == nil {
+		c.Standing = func(string) []event.TurnNote { return nil }
 	}
 	if c.Model == nil {
 		c.Model = func(_, model string) Model { return Model{ID: model} }

@@ -115,7 +115,7 @@ func (t *turn) request(d event.DecideResponse) (req event.LLMRequest, seen int, 
 	}
 	notes, err := t.notes(d)
 	if err == nil {
-		err = t.tell(d.Notes...)
+		err = t.tell(append(t.standing(history), d.Notes...)...)
 	}
 	if err == nil {
 		history, err = t.history() // with what was just told

@@ -37,6 +37,18 @@ func (t *turn) tell(notes ...event.TurnNote) error {
 	return nil
 }
 
+// standing returns the notes about what lasts beyond a turn. A note takes
+// back what the history says, if that no longer holds, such as after a restart.
+func (t *turn) standing(history []event.Message) (out []event.TurnNote) {
+	for _, n := range t.l.cfg.Standing(t.thread.id) {
+		if _, told := lastNote(history, n.Name); told && n.Text == "" {
+			n.Text = nothing
+		}
+		out = append(out, n)
+	}
+	return out
+}
+
 // tellIn adds one note to the history, which it is given as it is.
 func (t *turn) tellIn(history []event.Message, name, text string) error {
 	if text == "" {
@@ -115,4 +127,6 @@ func (t *turn) notes(d event.DecideResponse) (string, error) {
 const (
 	same = "The skills are those that were listed at the beginning again."
 	none = "There are no longer any skills."
+	// nothing takes back a note about what lasts beyond a turn.
+	nothing = "none"
 )

@@ -136,6 +136,13 @@ func (l *langservers) forget(session string) {
 	}
 }
 
+// open lets servers start, after a close, too.
+func (l *langservers) open() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = false
+}
+
 // close ends all servers, and waits for that.
 func (l *langservers) close() {
 	l.mu.Lock()

@@ -15,6 +15,9 @@
 // (files by digest, programs by identity). sh starts suspended, is checked, and continues only
 // if nothing has changed.
 //
+// A command can run in the background: it belongs to its session then, and not to the call, and
+// ends with the session, or with yaya (see background.go).
+//
 // verify runs the commands that check the work, from AGENTS.md or the configuration. It needs
 // no approval as long as the commands are the trusted ones and a person has approved every
 // change in the folder since. Changes without approval are remembered by folder, across
@@ -71,6 +74,7 @@ type Plugin struct {
 	hosts hostAnswers
 	seen  seen
 	langs langservers
+	jobs  jobs
 
 	tmp    *sandbox.Scratch // by session
 	sweeps sync.WaitGroup
@@ -129,30 +133,43 @@ func (*Plugin) Manifest() plugin.Manifest {
 
 // Subscriptions implements [plugin.Plugin].
 func (*Plugin) Subscriptions() []string {
-	return []string{event.SessionWasReset.Name(), event.SessionWasArchived.Name(), event.SessionWasDeleted.Name()}
+	return []string{
+		event.SessionWasReset.Name(), event.SessionWasArchived.Name(), event.SessionWasDeleted.Name(),
+		event.TurnWasCompleted.Name(), event.TurnHasFailed.Name(), event.TurnWasCancelled.Name(),
+	}
 }
 
-// OnEvent implements [plugin.Plugin]: it removes the temporary files of a session that ends.
+// OnEvent implements [plugin.Plugin]: it ends the commands of a session that ends, and removes its
+// temporary files. The session of a sub-agent ends with its turn.
 func (p *Plugin) OnEvent(_ context.Context, ev event.Event, _ plugin.Context) error {
 	switch e := ev.Payload.(type) {
 	case event.SessionReset:
 		p.langs.forget(e.SessionID)
+		p.jobs.endOf(e.SessionID)
 		p.tmp.Remove(e.SessionID)
 	case event.SessionArchived:
 		p.langs.forget(e.SessionID)
+		p.jobs.endOf(e.SessionID)
 		p.tmp.Remove(e.SessionID)
 		return p.forget(e.SessionID)
 	case event.SessionDeleted:
 		p.langs.forget(e.SessionID)
+		p.jobs.endOf(e.SessionID)
 		p.tmp.Remove(e.SessionID)
 		return p.forget(e.SessionID)
+	case event.TurnCompleted, event.TurnFailed, event.TurnCancelled:
+		if event.Root(ev.SessionID) != ev.SessionID {
+			p.langs.forget(ev.SessionID)
+			p.jobs.endOf(ev.SessionID)
+		}
 	}
 	return nil
 }
 
-// OnUnload implements [plugin.Plugin]. Commands that run end with their calls.
+// OnUnload implements [plugin.Plugin]. Other commands end with their calls.
 func (p *Plugin) OnUnload(context.Context, plugin.Context) error {
 	p.langs.close()
+	p.jobs.close()
 	p.sweeps.Wait()
 	return p.tmp.Close()
 }
@@ -162,6 +179,8 @@ func (p *Plugin) OnLoad(_ context.Context, c plugin.Context) error {
 	p.mu.Lock()
 	p.c = c
 	p.mu.Unlock()
+	p.jobs.open()
+	p.langs.open()
 	p.sweeps.Go(func() {
 		if err := p.tmp.Sweep(); err != nil {
 			c.Log().Warn().Err(err).Msg("cannot remove temporary files of commands that a killed yaya left behind")
@@ -169,7 +188,7 @@ func (p *Plugin) OnLoad(_ context.Context, c plugin.Context) error {
 	})
 	run, err := tool.New(tool.Definition{
 		Name: "shell", Title: "Shell", Kind: tool.KindExec, ForAgents: true, InFolder: true, Timeout: tool.OwnTimeout,
-		Description: "Runs a command with sh in the workspace and returns its output, standard error included, and its exit code. Nothing can be typed into it. It runs in a sandbox: it writes in the workspace and in $TMPDIR, which the commands of this session share, sees no credentials, and reaches package registries; its user is asked about other hosts.",
+		Description: "Runs a command with sh in the workspace and returns its output, standard error included, and its exit code. Nothing can be typed into it. It runs in a sandbox: it writes in the workspace and in $TMPDIR, which the commands of this session share, sees no credentials, and reaches package registries; its user is asked about other hosts. With background it goes on after the call, as servers and watchers should, and the result has its id.",
 	}, p.shell)
 	if err != nil {
 		return err
@@ -195,7 +214,7 @@ func (p *Plugin) OnLoad(_ context.Context, c plugin.Context) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(c.RegisterTool(shellTool{run, p}), c.RegisterTool(verifyTool{ver, p}), c.RegisterTool(obedient{dia}), c.RegisterTool(diagnosticsTool{obedient{lang}}))
+	return errors.Join(c.RegisterTool(shellTool{run, p}), c.RegisterTool(verifyTool{ver, p}), c.RegisterTool(obedient{dia}), c.RegisterTool(diagnosticsTool{obedient{lang}}), p.registerJobTools(c))
 }
 
 // errNotPrepared is returned for a call that was not prepared: nobody can have seen it.
@@ -209,20 +228,22 @@ func (obedient) ObeysContext() {}
 func (obedient) Touches(tool.Call) []string { return nil }
 
 type shellArgs struct {
-	Command string `json:"command" jsonschema:"what sh runs"`
-	Dir     string `json:"dir,omitempty" jsonschema:"folder to run it in, relative to the workspace"`
-	Timeout int    `json:"timeout_seconds,omitempty" jsonschema:"120 by default, 1800 at most"`
-	Outside bool   `json:"outside,omitempty" jsonschema:"run it outside the sandbox, such as git push with the user's keys; a person is always asked"`
-	Reason  string `json:"reason,omitempty" jsonschema:"why it has to run outside the sandbox; for the person who is asked"`
+	Command    string `json:"command" jsonschema:"what sh runs"`
+	Dir        string `json:"dir,omitempty" jsonschema:"folder to run it in, relative to the workspace"`
+	Timeout    int    `json:"timeout_seconds,omitempty" jsonschema:"120 by default, 1800 at most; in the background none by default, 86400 at most"`
+	Background bool   `json:"background,omitempty" jsonschema:"return while it runs; shell_output reads what it writes, shell_stop ends it, and it ends with this session. Its loopback interface is its own: other commands reach a server there by a Unix socket in $TMPDIR"`
+	Outside    bool   `json:"outside,omitempty" jsonschema:"run it outside the sandbox, such as git push with the user's keys; a person is always asked"`
+	Reason     string `json:"reason,omitempty" jsonschema:"why it has to run outside the sandbox; for the person who is asked"`
 }
 
 // command is a prepared call of shell.
 type command struct {
 	*setting
-	text    string
-	limit   time.Duration
-	facts   []fact
-	outside bool // of the sandbox
+	text       string
+	limit      time.Duration
+	facts      []fact
+	outside    bool // of the sandbox
+	background bool // it outlives its call
 }
 
 type shellTool struct {
@@ -238,10 +259,14 @@ func (shellTool) ApprovalBrief(call tool.Call) string {
 	if json.Unmarshal(call.Args, &a) != nil {
 		return "run a command"
 	}
-	if a.Outside {
-		return "run outside the sandbox: " + a.Command
+	how := "run"
+	if a.Background {
+		how += " in the background"
 	}
-	return "run: " + a.Command
+	if a.Outside {
+		how += " outside the sandbox"
+	}
+	return how + ": " + a.Command
 }
 
 // Prepare implements [tool.Preparer].
@@ -264,9 +289,13 @@ func (t shellTool) Prepare(ctx context.Context, call tool.Call) (*tool.Prepared,
 	if err != nil {
 		return nil, failure(tool.ErrValidation, err)
 	}
-	c := &command{setting: s, text: a.Command, limit: t.p.timeout(), outside: a.Outside}
+	c := &command{setting: s, text: a.Command, limit: t.p.timeout(), outside: a.Outside, background: a.Background}
+	most := maxTimeout
+	if a.Background {
+		c.limit, most = 0, maxBackground
+	}
 	if a.Timeout > 0 {
-		c.limit = min(time.Duration(a.Timeout)*time.Second, maxTimeout)
+		c.limit = time.Duration(min(a.Timeout, int(most/time.Second))) * time.Second
 	}
 	if c.facts, err = look(ctx, s.at, s.env, []string{c.text}, false, nil); err != nil {
 		s.at.close()
@@ -310,11 +339,17 @@ func (p *Plugin) shell(ctx context.Context, call tool.Call, _ shellArgs) (tool.R
 	if c.outside && !call.Prepared.Approved {
 		return tool.Fail(tool.ErrRejected, "nobody has approved that the command runs outside the sandbox"), nil
 	}
-	r, err := p.run(ctx, call, c.setting, c.text, nil, c.limit, func(ctx context.Context) error {
-		now, err := look(ctx, c.at, c.env, []string{c.text}, false, nil)
-		return errors.Join(err, differ(c.facts, now))
-	})
+	if c.background {
+		return p.goOn(ctx, call, c)
+	}
+	r, err := p.run(ctx, call, c.setting, c.text, nil, c.limit, c.unchanged)
 	return ended(r.result, err)
+}
+
+// unchanged returns an error if a file that the command names is not the one that was shown.
+func (c *command) unchanged(ctx context.Context) error {
+	now, err := look(ctx, c.at, c.env, []string{c.text}, false, nil)
+	return errors.Join(err, differ(c.facts, now))
 }
 
 // failure gives an error a kind, unless it has one.
@@ -323,20 +358,6 @@ func failure(kind tool.ErrorKind, err error) error {
 		return err
 	}
 	return &tool.Failure{Kind: kind, Err: err}
-}
-
-// Hook returns the hook that asks a person about every command that wants to run outside the
-// sandbox, whatever rules say about commands.
-func (*Plugin) Hook() tool.Hook { return hook{} }
-
-type hook struct{}
-
-// PreToolCall implements [tool.Hook].
-func (hook) PreToolCall(_ context.Context, call tool.Call, _ tool.Definition) (tool.Verdict, error) {
-	if c, err := fixed[*command](call); err == nil && c.outside {
-		return tool.Verdict{Decision: tool.Ask, Reason: "it runs outside the sandbox"}, nil
-	}
-	return tool.Verdict{}, nil
 }
 
 // fixed returns the prepared content of a call.
@@ -371,38 +392,4 @@ func (p *Plugin) timeout() time.Duration {
 		}
 	}
 	return defaultTimeout
-}
-
-type diagramArgs struct {
-	Source string `json:"source" jsonschema:"what to draw, in the language of Graphviz (dot)"`
-}
-
-func (p *Plugin) diagram(ctx context.Context, call tool.Call, a diagramArgs) (tool.Result, error) {
-	if len(a.Source) == 0 || len(a.Source) > maxCommand {
-		return tool.Fail(tool.ErrValidation, "the source must have between 1 and %d bytes", maxCommand), nil
-	}
-	s, err := p.settle(call.SessionID, "", asDrawing)
-	if err != nil {
-		return tool.Fail(tool.ErrUnavailable, "%v", err), nil
-	}
-	defer s.at.close()
-	call.Progress = nil // the picture is not text that could be streamed
-	r, err := p.run(ctx, call, s, "command -v dot >/dev/null || exit 127; exec dot -Tsvg", strings.NewReader(a.Source), 20*time.Second, nil)
-	if err != nil {
-		return ended(r.result, err)
-	}
-	kind, data, note := "image/svg+xml", []byte(r.output), "drawn"
-	switch {
-	case r.code == 127:
-		kind, data, note = "text/vnd.graphviz", []byte(a.Source), "Graphviz is not installed on this machine: the source is kept"
-	case r.code != 0 || r.timedOut:
-		return r.result(), nil
-	}
-	art, err := p.cfg.Artifacts.Put(call, kind, data)
-	if err != nil {
-		return tool.Result{}, err
-	}
-	res := tool.OK(note, tool.Text(note+", as artifact "+art.ID))
-	res.Artifacts = []tool.Artifact{art}
-	return res, nil
 }

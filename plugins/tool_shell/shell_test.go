@@ -33,9 +33,12 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if filepath.Base(os.Args[0]) == "client" {
+	switch filepath.Base(os.Args[0]) {
+	case "client":
 		connect(os.Args[1:])
 		return
+	case "server":
+		os.Exit(serveHTTP(os.Args[1:]))
 	}
 	goleak.VerifyTestMain(m)
 }
@@ -83,6 +86,7 @@ type world struct {
 	home          string // of the user
 	sandbox       sandbox.Settings
 	hosts, writes []string // of the settings
+	undo          *undo.Store
 	// answer is a person's answer about a host; nil means that nobody is present.
 	answer func(ctx context.Context, call tool.Call, brief string) (approval.Decision, error)
 }
@@ -107,10 +111,12 @@ func (w *world) plugin(root *os.Root, procs *proc.Manager) *tool_shell.Plugin {
 		w.t.Fatal(err)
 	}
 	w.t.Cleanup(func() { _ = kept.Close() })
+	if w.undo == nil {
+		w.undo = undo.New(kept, func([]byte) bool { return false })
+	}
 	return tool_shell.New(tool_shell.Config{
-		Undo:   undo.New(kept, func([]byte) bool { return false }),
 		Folder: func(string) (string, error) { return w.dir, nil }, Agreed: w.hasAgreed, Artifacts: tool.NewStore(root), Procs: procs, Data: root,
-		Sandboxes: boxes, Hosts: func() []string { return w.hosts }, Write: func() []string { return w.writes }, Ask: w.askAboutHost,
+		Sandboxes: boxes, Hosts: func() []string { return w.hosts }, Write: func() []string { return w.writes }, Ask: w.askAboutHost, Undo: w.undo,
 	})
 }
 

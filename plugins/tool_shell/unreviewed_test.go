@@ -277,10 +277,11 @@ func (w *world) again(dir string) *world {
 	w.t.Helper()
 	root, err := os.OpenRoot(w.data)
 	must(w.t, err)
-	n := &world{t: w.t, dir: dir, data: w.data, home: w.home, sandbox: w.sandbox, c: &fakeContext{tools: map[string]tool.Tool{}, config: w.c.config}}
+	n := &world{t: w.t, dir: dir, data: w.data, home: w.home, sandbox: w.sandbox, undo: w.undo, c: &fakeContext{tools: map[string]tool.Tool{}, config: w.c.config}}
 	procs := new(proc.Manager)
 	w.t.Cleanup(func() {
 		procs.Close(w.t.Context())
+		must(w.t, n.p.OnUnload(w.t.Context(), n.c))
 		_ = root.Close()
 	})
 	n.p = n.plugin(root, procs)
