@@ -206,12 +206,28 @@ func (k *Kernel) rules(s *config.Store) ([]approval.Rule, error) {
 // agent returns the caller for the turns of a session: its agent, and for a
 // sub-agent those above it too.
 func (k *Kernel) agent(session string) tool.Caller {
-	c := tool.Caller{Principal: tool.AgentPrefix + k.Loop.StrategyOf(session)}
+	c := tool.Caller{Principal: tool.AgentPrefix + k.Loop.StrategyOf(session), Tools: k.toolsOf(session)}
 	for i := strings.LastIndex(session, event.AgentSeparator); i >= 0; i = strings.LastIndex(session, event.AgentSeparator) {
 		session = session[:i]
 		c.Behind = append(c.Behind, tool.AgentPrefix+k.Loop.StrategyOf(session))
 	}
 	return c
+}
+
+// toolsOf returns the tools that a sub-agent may call: none if that cannot be read.
+func (k *Kernel) toolsOf(id string) []string {
+	if event.Root(id) == id || k.Sessions == nil {
+		return nil
+	}
+	s, err := k.Sessions.Find(id, "")
+	if err == nil {
+		var only []string
+		if only, err = s.Tools(); err == nil {
+			return only
+		}
+	}
+	k.cfg.Log.Error().Err(err).Str("session", id).Msg("a sub-agent has no tools: its list cannot be read")
+	return []string{}
 }
 
 // drive sets up the plugins and the loop that uses them.

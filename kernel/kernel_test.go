@@ -1275,18 +1275,22 @@ func TestSubAgent(t *testing.T) {
 		if c.ChildID != s.ChildID || c.FinalText != "the thing is done" || c.StepsUsed != 2 || !slices.Equal(c.ForbiddenToolHits, []string{"danger"}) {
 			t.Errorf("got %+v; want the end of %s after 2 steps, with danger as a forbidden tool", c, s.ChildID)
 		}
-		var n agent_tool.Narrowed // Y-72, Y-198: seen, told once, not blocked
+		var n agent_tool.Narrowed // Y-72, Y-198: not asked about, not run, told once
 		if ev := w.web.all("x.agent.allowlist.narrowed"); len(ev) != 1 || json.Unmarshal(ev[0].Payload.(json.RawMessage), &n) != nil || !slices.Equal(n.Attempted, []string{"danger"}) || !slices.Equal(n.Allowed, []string{"work"}) {
 			t.Errorf("got %+v; want it narrowed once: danger was tried, and work is allowed", n)
 		}
-		slices.Sort(w.ran)
-		equal(t, w.ran, "boom", "inside")
-		// One ask for the spawn, one for the child's own call, both from the kernel.
+		equal(t, w.ran, "inside")
+		for _, ev := range w.web.all("llm.call.request") {
+			if r := ev.Payload.(event.LLMRequest); ev.SessionID == s.ChildID && (len(r.Tools) != 1 || r.Tools[0].Name != "work") {
+				t.Errorf("the child's model is offered %+v, want work alone", r.Tools)
+			}
+		}
+		// One ask for the spawn, from the kernel, and none for a call that nobody can allow.
 		var asked []string
 		for _, ev := range w.web.all("approval.request") {
 			asked = append(asked, ev.Payload.(event.ApprovalRequest).ToolName)
 		}
-		equal(t, asked, "agent", "danger")
+		equal(t, asked, "agent")
 		// The parent's tape has nothing of the child's but its result.
 		for _, line := range w.history("s1") {
 			if strings.Contains(line, "inside") {

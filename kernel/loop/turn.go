@@ -185,6 +185,13 @@ func (t *turn) guarded() (kind string, err error) {
 	snap, release := t.l.cfg.Tools.Pin(t.thread.id)
 	defer release()
 	t.tools = snap
+	if t.session != nil {
+		only, err := t.session.Tools()
+		if err != nil {
+			return "storage", err
+		}
+		t.tools = snap.Only(only)
+	}
 	_, model, err := t.target(event.DecideResponse{})
 	if err != nil {
 		model = "" // the first request says why

@@ -57,6 +57,10 @@ func (s *Session) handoff(epoch, name string, st any) (int64, error) {
 // Fork branches off a session: the child sees the parent's present entries, has its model, and
 // writes to its own tape.
 func (m *Manager) Fork(parentID, childID string) (*Session, error) {
+	return m.fork(parentID, childID, nil)
+}
+
+func (m *Manager) fork(parentID, childID string, only []string) (*Session, error) {
 	if err := event.CheckSession(childID); err != nil {
 		return nil, err
 	}
@@ -89,7 +93,7 @@ func (m *Manager) Fork(parentID, childID string) (*Session, error) {
 	if err := m.inherit(p.id, childID); err != nil {
 		return nil, err
 	}
-	c := &Session{m: m, id: childID, workspace: p.workspace, tape: TapeName(p.workspace, childID), parent: from}
+	c := &Session{m: m, id: childID, workspace: p.workspace, tape: TapeName(p.workspace, childID), parent: from, only: only}
 	c.st.Projection, c.st.model = base, model
 	if _, err := m.admit(c, func() error {
 		defer m.index.naming()()
@@ -161,7 +165,7 @@ func (s *Session) reset(archive bool) (string, error) {
 	if err := fsys.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("reset: %w", err)
 	}
-	fresh := &Session{m: s.m, id: s.id, workspace: s.workspace, tape: s.tape, apart: true}
+	fresh := &Session{m: s.m, id: s.id, workspace: s.workspace, tape: s.tape, only: s.only, apart: true}
 	fresh.st.model = s.st.model
 	if err := fresh.create(next, 1); err != nil {
 		return "", err

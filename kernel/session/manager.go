@@ -416,7 +416,7 @@ func (s *Session) create(name string, first int64) error {
 // begin writes the first anchor of a tape; mu is held.
 func (s *Session) begin() error {
 	s.birth = newEpoch()
-	st, err := json.Marshal(start{tapeFormat, s.id, s.workspace, s.birth, s.parent, s.st.model})
+	st, err := json.Marshal(start{tapeFormat, s.id, s.workspace, s.birth, s.parent, s.st.model, s.only})
 	if err != nil {
 		return err
 	}

@@ -61,6 +61,7 @@ type Session struct {
 	birth     string // epoch of the tape's first anchor
 
 	mu       sync.Mutex
+	only     []string         // the tools of a sub-agent; nil means all
 	j        *journal.Journal // nil while the tape is not open
 	st       state
 	used     atomic.Int64 // when it was used last, in nanoseconds
@@ -131,7 +132,7 @@ func (s *Session) load() error {
 	if err != nil {
 		return errors.Join(ofSession(s.id, err), j.Close())
 	}
-	s.j, s.st = j, st
+	s.j, s.st, s.only = j, st, o.start.Tools
 	if o.orphan {
 		s.parent = nil
 	}

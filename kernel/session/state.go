@@ -31,6 +31,8 @@ type start struct {
 	Epoch     string  `json:"epoch"`
 	Parent    *parent `json:"parent,omitempty"`
 	Model     string  `json:"model,omitempty"` // inherited by a fork, or kept by a reset
+	// Tools are those that a sub-agent may call; nil, and not empty, means all.
+	Tools []string `json:"tools,omitzero"`
 }
 
 // parent is the point where a fork branched off.

@@ -35,6 +35,8 @@ type Caller struct {
 	Behind []string
 	// Servers are the providers whose tools the caller may use; none means all.
 	Servers []string
+	// Tools are the names of the tools that a sub-agent may call; nil means all.
+	Tools []string
 	// Via is the surface that a call of [OriginNode] came through on the node that passes it on.
 	Via Origin
 	// But is a provider whose tools the caller may not use: its own. "" means none.

@@ -264,6 +264,9 @@ func (d *Dispatcher) run(ctx context.Context, e *Entry, call Call) Result {
 	if res, ok := d.known(e, &call); !ok {
 		return notRun(res)
 	}
+	if res, ok := limited(e, &call); !ok {
+		return notRun(res)
+	}
 	if res, ok := d.check(e, &call); !ok {
 		return notRun(res)
 	}

@@ -63,8 +63,8 @@ type (
 		ChildID string `json:"child_id"`
 		Reason  string `json:"reason"`
 	}
-	// Narrowed is x.agent.allowlist.narrowed: the list of tools blocks nothing, and calls
-	// outside it are reported (Y-198).
+	// Narrowed is x.agent.allowlist.narrowed: calls outside the list of tools are refused, and
+	// reported (Y-198).
 	Narrowed struct {
 		ChildID   string   `json:"child_id"`
 		Attempted []string `json:"attempted"`
@@ -72,9 +72,10 @@ type (
 	}
 )
 
-// Sessions forks sessions.
+// Sessions forks sessions. The fork can call the named tools of those that its parent can call; nil
+// names all of them.
 type Sessions interface {
-	Fork(parent, child string) (*session.Session, error)
+	ForkAgent(parent, child string, tools []string) (*session.Session, error)
 }
 
 // Turns runs them.
@@ -185,7 +186,7 @@ func (agentTool) ApprovalBrief(call tool.Call) string {
 type args struct {
 	Goal           string   `json:"goal" jsonschema:"the task, with everything that the sub-agent needs to know beyond this conversation"`
 	Strategy       string   `json:"strategy,omitempty" jsonschema:"id of the strategy to use, this session's by default"`
-	Tools          []string `json:"tools,omitempty" jsonschema:"names of the tools that the task should need; calls of others are reported"`
+	Tools          []string `json:"tools,omitempty" jsonschema:"names of the tools that it gets, of those that you have; all of them by default, none for an empty list"`
 	Model          string   `json:"model,omitempty" jsonschema:"one of the models in the description of this tool, this session's by default"`
 	MaxSteps       int      `json:"max_steps,omitempty" jsonschema:"model calls at most"`
 	MaxWallSeconds float64  `json:"max_wall_seconds,omitempty" jsonschema:"seconds at most"`
@@ -213,12 +214,15 @@ func (p *Plugin) run(ctx context.Context, c plugin.Context, call tool.Call, a ar
 	defer release()
 	u := uuid.New()
 	child := call.SessionID + event.AgentSeparator + hex.EncodeToString(u[:4])
-	own, err := p.sessions.Fork(call.SessionID, child)
+	forked, err := p.sessions.ForkAgent(call.SessionID, child, a.Tools)
 	if err == nil && a.Model != "" {
-		err = own.SetModel(ctx, a.Model)
+		err = forked.SetModel(ctx, a.Model)
 	}
 	if err != nil {
 		return tool.Result{}, fmt.Errorf("fork: %w", err)
+	}
+	if a.Tools, err = forked.Tools(); err != nil {
+		return tool.Result{}, err
 	}
 	strategy := a.Strategy
 	if strategy == "" {

@@ -233,7 +233,8 @@ func (p *Plugin) decide(ctx context.Context, session string, st event.LoopState,
 	if len(st.Pending) > 0 {
 		return event.DecideResponse{Next: event.NextTool}, nil
 	}
-	verify := st.Answered && setting(c, "auto_verify", true) && len(p.cfg.Verify.Commands(session)) > 0
+	able := len(st.ToolNames) == 0 || slices.Contains(st.ToolNames, "verify") // a sub-agent may not be
+	verify := st.Answered && able && setting(c, "auto_verify", true) && len(p.cfg.Verify.Commands(session)) > 0
 	if d, ok := p.next(t, st, verify, setting(c, "repairs", defaultRepairs)); ok {
 		return d, nil
 	}

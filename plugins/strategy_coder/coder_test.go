@@ -113,6 +113,24 @@ func (w *world) ran(id, name string, ok bool) {
 }
 
 // S-38, S-48: changes are verified once the model has answered; failures are
+// A sub-agent that does not have verify is done without: nobody could let it run.
+func TestNoVerifyWithoutTheTool(t *testing.T) {
+	for _, tt := range []struct {
+		tools []string
+		want  event.Next
+	}{
+		{[]string{"read_file", "verify"}, event.NextTool},
+		{[]string{"read_file"}, event.NextDone},
+	} {
+		w := newWorld(t)
+		w.decide(event.LoopState{ToolNames: tt.tools})
+		w.ran("c1", "apply_patch", true)
+		if d := w.decide(event.LoopState{Answered: true, Answer: "done", ToolNames: tt.tools}); d.Next != tt.want {
+			t.Errorf("with the tools %q after a change: %q, want %q", tt.tools, d.Next, tt.want)
+		}
+	}
+}
+
 // handed back, three times.
 func TestVerifies(t *testing.T) {
 	answered := event.LoopState{Answered: true, Answer: "done"}
