@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -41,6 +42,12 @@ func (b *box) pty(args ...string) *pty {
 // ptyWith is pty with more of an environment.
 func (b *box) ptyWith(env []string, args ...string) *pty {
 	b.t.Helper()
+	return b.ptyOf(env, append([]string{b.bin}, b.args(args...)...)...)
+}
+
+// ptyOf is pty for any command.
+func (b *box) ptyOf(env []string, args ...string) *pty {
+	b.t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {
 		b.t.Fatal(err)
@@ -60,7 +67,7 @@ func (b *box) ptyWith(env []string, args ...string) *pty {
 		b.t.Fatal(err)
 	}
 	p := &pty{t: b.t, master: master, ended: make(chan error, 1), read: make(chan struct{}), screen: vt.NewEmulator(100, 30)}
-	p.cmd = exec.CommandContext(b.t.Context(), b.bin, b.args(args...)...)
+	p.cmd = exec.CommandContext(b.t.Context(), args[0], args[1:]...)
 	p.cmd.Env = append(append(b.environ(), "TERM=xterm-256color"), env...)
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = slave, slave, slave
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
@@ -252,7 +259,61 @@ func TestChatOnTheTerminal(t *testing.T) {
 	p.say("/help")
 	p.wait("/steer TEXT")
 	p.keys("\x03")
+	p.keys("\x03")
 	p.end()
+}
+
+// The terminal is as it was whenever the chat is not at the front: after Ctrl+Z, SIGTSTP and
+// SIGTERM. A shell with job control runs it.
+func TestChatLeavesTheTerminal(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	b.serve()
+	const script = `set -m; say() { echo "$1 <$(stty -g)>"; }
+say before; "$@"; say first; read x; fg >/dev/null; say second; read x; fg >/dev/null; say after`
+	p := b.ptyOf(nil, append([]string{"sh", "-c", script, "sh", b.bin}, b.args("chat", "--workspace", b.workspace())...)...)
+	send := func(sig syscall.Signal) {
+		t.Helper()
+		group, err := unix.IoctlGetInt(int(p.master.Fd()), unix.TIOCGPGRP)
+		if err != nil || group == p.cmd.Process.Pid {
+			t.Fatalf("the group at the front is %d, %v, want that of yaya", group, err)
+		}
+		if err := syscall.Kill(-group, sig); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.wait("idle")
+	p.keys("\x1a")
+	p.wait("first <")
+	p.keys("\r")
+	p.wait("idle")
+	p.say("still here")
+	p.wait("echo: still here")
+	send(syscall.SIGTSTP)
+	p.wait("second <")
+	p.keys("\r")
+	p.wait("echo: still here")
+	send(syscall.SIGTERM)
+	p.wait("after <")
+	p.end()
+	p.closed()
+	modes := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?:before|first|second|after) <([0-9a-f:]+)>`).FindAllStringSubmatch(p.out.String(), -1) {
+		modes[m[1]] = true
+	}
+	if len(modes) != 1 {
+		t.Errorf("the modes of the terminal are %v, want the same each time", modes)
+	}
+	out := p.out.String()
+	for what, c := range map[string]struct{ on, off string }{
+		"the other screen":         {"\x1b[?1049h", "\x1b[?1049l"},
+		"a hidden cursor":          {"\x1b[?25l", "\x1b[?25h"},
+		"marks around pasted text": {"\x1b[?2004h", "\x1b[?2004l"},
+	} {
+		if on, off := strings.LastIndex(out, c.on), strings.LastIndex(out, c.off); on < 0 || on > off {
+			t.Errorf("the terminal keeps %s: on at %d, off at %d", what, on, off)
+		}
+	}
 }
 
 // Without a daemon, everything runs in this process, and ends with it.
@@ -263,6 +324,7 @@ func TestChatAlone(t *testing.T) {
 	p.wait("idle")
 	p.say("hello alone")
 	p.wait("echo: hello alone")
+	p.keys("\x03")
 	p.keys("\x03")
 	p.end()
 	if left, err := filepath.Glob(filepath.Join(b.dir, "d", "yaya.sock")); err != nil || len(left) > 0 {

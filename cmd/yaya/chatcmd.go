@@ -26,10 +26,11 @@ func chatCommand(g *daemon.Flags) *cobra.Command {
 calls, and the approvals that it needs. The chat uses the running daemon, which keeps
 working when you leave; without a daemon, everything runs in this process.
 
-Enter sends a message. While the agent works, Enter queues the message for after the turn,
-and Ctrl+S steers: the agent gets it at its next step. Esc stops the turn. Alt+Y, Alt+S
-and Alt+N answer a question with yes, yes for this session, and no. Ctrl+O opens another
-session, Ctrl+N starts a new one, and /help lists the rest.`,
+Enter sends a message, and Alt+Enter adds a line. While the agent works, Enter queues the
+message for after the turn, and Ctrl+S steers: the agent gets it at its next step. Esc or
+Ctrl+C stops the turn; Ctrl+C twice, or Ctrl+D, leaves. Alt+Y, Alt+S and Alt+N answer a
+question with yes, yes for this session, and no. Tab completes commands and @files, Up and
+Down bring back earlier messages. Ctrl+O opens another session, and /help lists the rest.`,
 		Example: `  yaya chat
   yaya chat --session run_abc123
   yaya chat --workspace ~/src/project`,
@@ -63,6 +64,7 @@ func converse(ctx context.Context, g *daemon.Flags, o chat.Options) error {
 	if err != nil {
 		return err
 	}
+	o.Data = p.Data
 	if b, ok := daemon.Reach(ctx, p); ok {
 		defer b.Client.CloseIdleConnections()
 		return chat.Run(ctx, &chat.Client{HTTP: b.Client, Base: "http://yaya"}, o)

@@ -43,7 +43,7 @@ func newPlace(t *testing.T) *place {
 	for name, text := range map[string]string{
 		"config.json": `{"version":1,"values":{"strategy":"react"}}`, "secrets.sealed": `{"version":1}`, "permits.json": "[]", "tokens-used.json": "{}",
 		"eras.json": "{}", "catalog/0123.json": "{}", "trust/0123.json": `{"source":{"server":"one"},"tools":{}}`, "folders/trusted.json": `{"version":1,"folders":{}}`, "folders/unreviewed.json": `{"folders":{}}`,
-		"keys/remotes/x.json": "{}", "certs/a/x.retry.json": "{}", "oauth/x.json": "{}", "sessions/s1/events.ndjson": "{}\n{}\n",
+		"keys/remotes/x.json": "{}", "certs/a/x.retry.json": "{}", "oauth/x.json": "{}", "sessions/s1/events.ndjson": "{}\n{}\n", "chat-history.ndjson": "{}\n{}\n",
 		"traffic/0000000000000001.ndjson": "{}\n{\"id\":2", "traffic/days/2026-01-01.json": "{}", "yaya.lock": "1", "traffic/lock": "", "notes.txt": "mine",
 	} {
 		p.write(name, []byte(text))

@@ -54,6 +54,7 @@ var kinds = []kind{
 	{pattern: "secrets.sealed", check: sealed, lost: "all secrets; set them again (yaya secret set NAME), and sign in to the servers again (yaya mcp login SERVER)"},
 	{pattern: "permits.json", check: document('['), lost: "what servers of projects were allowed beyond their entries: allow it again (yaya mcp allow NAME)"},
 	{pattern: "tokens-used.json", check: document('{'), lost: "when tokens were used last"},
+	{pattern: "chat-history.ndjson", check: lines, lost: "what was typed in yaya chat"},
 	{pattern: "eras.json", check: document('{'), lost: "which version of MCP each server speaks, which yaya finds out again"},
 	{pattern: "catalog/*.json", check: document('{'), lost: "what the catalogue knew of servers, which yaya asks for again"},
 	{pattern: "restored.json", check: document('{'), lost: "what the audit was to say about the backup that was restored"},

@@ -13,6 +13,9 @@ import (
 type command struct {
 	name, args, what string
 	run              func(m *model, arg string) action
+	// complete returns how to find the choices for an argument that begins with arg. It is called
+	// with the model, and what it returns is called without: it must not use m. Optional.
+	complete func(m *model, arg string) finder
 }
 
 // action is the effect of a key or a command: a request, whose error is shown.
@@ -21,29 +24,62 @@ type action func() error
 // commands returns all commands; help lists them and is one of them.
 func commands() []command {
 	return []command{
-		{"new", "[FOLDER]", "start a session", func(m *model, arg string) action { return m.begin(arg) }},
-		{"sessions", "", "choose a session (Ctrl+O)", func(m *model, _ string) action { return m.choose() }},
-		{"open", "ID", "open a session", func(m *model, arg string) action { return m.open(arg) }},
-		{"fork", "", "fork the session and continue in the fork", func(m *model, _ string) action { return m.fork() }},
-		{"title", "TEXT", "set the title of the session", func(m *model, arg string) action { return m.rename(arg) }},
-		{"retry", "", "run the last turn again", func(m *model, _ string) action { return m.retry() }},
-		{"undo", "", "undo the last change of files", func(m *model, _ string) action { return m.undo() }},
-		{"model", "[MODEL]", "show the models, or choose one for the session", func(m *model, arg string) action { return m.choice(arg) }},
-		{"stop", "", "stop the turn (Esc)", func(m *model, _ string) action { return m.cancel() }},
-		{"queue", "TEXT", "queue a message for after the turn (Enter)", func(m *model, arg string) action { return m.say(arg, "queue") }},
-		{"steer", "TEXT", "send a message to the running turn (Ctrl+S)", func(m *model, arg string) action { return m.say(arg, "steer") }},
-		{"approve", "", "approve the call (Alt+Y)", func(m *model, _ string) action { return m.decide("approve", "") }},
-		{"session", "", "approve it for the whole session (Alt+S)", func(m *model, _ string) action { return m.decide("approve_for_session", "") }},
-		{"reject", "[WHY]", "reject the call (Alt+N)", func(m *model, arg string) action { return m.decide("deny", arg) }},
-		{"details", "", "show the arguments and results of tools (Ctrl+T)", func(m *model, _ string) action { m.details = !m.details; m.redraw(); return nil }},
-		{"help", "", "this", func(m *model, _ string) action { m.say0(help()); return nil }},
-		{"quit", "", "leave (Ctrl+C); the session continues", func(m *model, _ string) action { m.quit = true; return nil }},
+		{"new", "[FOLDER]", "start a session", func(m *model, arg string) action { return m.begin(arg) }, nil},
+		{"sessions", "", "choose a session (Ctrl+O)", func(m *model, _ string) action { return m.choose() }, nil},
+		{"open", "ID", "open a session", func(m *model, arg string) action { return m.open(arg) }, sessions},
+		{"fork", "", "fork the session and continue in the fork", func(m *model, _ string) action { return m.fork() }, nil},
+		{"title", "TEXT", "set the title of the session", func(m *model, arg string) action { return m.rename(arg) }, nil},
+		{"retry", "", "run the last turn again", func(m *model, _ string) action { return m.retry() }, nil},
+		{"undo", "", "undo the last change of files", func(m *model, _ string) action { return m.undo() }, nil},
+		{"model", "[MODEL]", "show the models, or choose one for the session", func(m *model, arg string) action { return m.choice(arg) }, choices},
+		{"stop", "", "stop the turn (Esc)", func(m *model, _ string) action { return m.cancel() }, nil},
+		{"queue", "TEXT", "queue a message for after the turn (Enter)", func(m *model, arg string) action { return m.say(arg, "queue") }, nil},
+		{"steer", "TEXT", "send a message to the running turn (Ctrl+S)", func(m *model, arg string) action { return m.say(arg, "steer") }, nil},
+		{"approve", "", "approve the call (Alt+Y)", func(m *model, _ string) action { return m.decide("approve", "") }, nil},
+		{"session", "", "approve it for the whole session (Alt+S)", func(m *model, _ string) action { return m.decide("approve_for_session", "") }, nil},
+		{"reject", "[WHY]", "reject the call (Alt+N)", func(m *model, arg string) action { return m.decide("deny", arg) }, nil},
+		{"details", "", "show the arguments and results of tools (Ctrl+T)", func(m *model, _ string) action { m.details = !m.details; m.redraw(); return nil }, nil},
+		{"help", "", "this", func(m *model, _ string) action { m.say0(help()); return nil }, nil},
+		{"quit", "", "leave (Ctrl+D, or Ctrl+C twice); the session continues", func(m *model, _ string) action { m.quit = true; return nil }, nil},
+	}
+}
+
+const keys = `Enter sends; Alt+Enter, Ctrl+J or a backslash before Enter adds a line. PgUp and PgDn scroll.
+Up and Down go through what you sent before, and Ctrl+R finds what contains the input.
+Tab completes commands, their arguments and @files. Esc, or Ctrl+C once, stops the turn.
+The other keys are those of a shell: Ctrl+A, E, K, U, W, Y, Alt+B, F, D. Ctrl+Z suspends.`
+
+// choices finds the models whose name begins with arg.
+func choices(m *model, arg string) finder {
+	ctx, api := m.ctx, m.api
+	return func() (out []choice, err error) {
+		all, err := api.Models(ctx)
+		for _, c := range append(all, Choice{ID: activeModel}) {
+			if strings.HasPrefix(c.ID, arg) {
+				out = append(out, choice{c.ID, c.Model})
+			}
+		}
+		return out, err
+	}
+}
+
+// sessions finds the sessions whose id begins with arg, or whose title contains it.
+func sessions(m *model, arg string) finder {
+	ctx, api := m.ctx, m.api
+	return func() (out []choice, err error) {
+		all, _, err := api.Sessions(ctx, "")
+		for _, s := range all {
+			if strings.HasPrefix(s.ID, arg) || strings.Contains(strings.ToLower(s.Title), strings.ToLower(arg)) {
+				out = append(out, choice{s.ID, s.Title})
+			}
+		}
+		return out, err
 	}
 }
 
 func help() string {
 	var b strings.Builder
-	b.WriteString("Enter sends, Ctrl+J adds a line, PgUp and PgDn scroll.\n")
+	b.WriteString(keys + "\n")
 	for _, c := range commands() {
 		fmt.Fprintf(&b, "/%-18s %s\n", c.name+" "+c.args, c.what)
 	}

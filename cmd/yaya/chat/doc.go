@@ -6,6 +6,7 @@
 // direction of text are made visible. Separate keys answer a question, at the earliest half a
 // second after it appeared, so that ordinary typing cannot answer it.
 //
-// Run starts one goroutine that follows the shown session. The goroutine ends when another
-// session is shown or when the program ends; Run waits for it.
+// Run starts goroutines that follow the shown session, write the history and watch for signals. It
+// waits for all of them. The terminal is as it was whenever the program ends or is stopped, even
+// by a panic of theirs.
 package chat

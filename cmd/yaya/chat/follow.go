@@ -2,6 +2,8 @@ package chat
 
 import (
 	"context"
+	"fmt"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -28,7 +30,7 @@ func follow(ctx context.Context, api *Client, id string, send func(tea.Msg)) *fo
 			send(linked{id, err})
 		}
 	}
-	f.done.Go(func() {
+	f.run(send, func() {
 		err := api.Follow(ctx, id, "", func(ev Event) {
 			mu.Lock()
 			held = append(held, ev)
@@ -42,7 +44,7 @@ func follow(ctx context.Context, api *Client, id string, send func(tea.Msg)) *fo
 			lost(err)
 		}
 	})
-	f.done.Go(func() {
+	f.run(send, func() {
 		for {
 			select {
 			case <-wake:
@@ -64,4 +66,17 @@ func follow(ctx context.Context, api *Client, id string, send func(tea.Msg)) *fo
 		}
 	})
 	return f
+}
+
+// run starts a goroutine of the follower. If it panics, the program ends with the panic: a
+// goroutine that ends the process by itself would leave the terminal in raw mode.
+func (f *follower) run(send func(tea.Msg), do func()) {
+	f.done.Go(func() {
+		defer func() {
+			if r := recover(); r != nil {
+				send(broken{fmt.Sprintf("%v\n%s", r, debug.Stack())})
+			}
+		}()
+		do()
+	})
 }

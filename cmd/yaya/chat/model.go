@@ -9,7 +9,6 @@ import (
 
 	"charm.land/bubbles/v2/textarea"
 	tea "charm.land/bubbletea/v2"
-	"charm.land/lipgloss/v2"
 
 	"github.com/yaya-ai/yaya/internal/screen"
 )
@@ -39,6 +38,9 @@ type (
 	told   struct{ text string }
 	named  struct{ session, title string } // what yaya calls a session
 	armed  struct{}
+	// suspended is Ctrl+Z, or the signal that means the same.
+	suspended struct{}
+	broken    struct{ what string } // one of the chat's goroutines panicked
 )
 
 // model is the state of the program. Only the program's own goroutine uses it.
@@ -54,6 +56,11 @@ type model struct {
 	followers            []*follower // all followers so far, for [Run] to wait for
 
 	input   textarea.Model
+	history *history
+	menu    *menu        // of completion; nil if it is closed
+	killed  string       // the text that Ctrl+Y brings back
+	leaving bool         // Ctrl+C was the last key
+	suspend func() error // stops the program, as Ctrl+Z does elsewhere
 	width   int
 	height  int
 	up      int // number of lines below the view
@@ -76,18 +83,7 @@ type model struct {
 }
 
 func newModel(ctx context.Context, api *Client, workspace string) *model {
-	in := textarea.New()
-	in.Placeholder = "Write a message, or /help"
-	in.ShowLineNumbers = false
-	in.Prompt = "│ "
-	in.CharLimit = 256 << 10
-	in.SetHeight(3)
-	in.KeyMap.InsertNewline.SetKeys("ctrl+j", "shift+enter")
-	in.SetVirtualCursor(false)
-	style := textarea.StyleState{Placeholder: lipgloss.NewStyle().Faint(true), Prompt: lipgloss.NewStyle().Faint(true)}
-	in.SetStyles(textarea.Styles{Focused: style, Blurred: style})
-	in.Focus()
-	return &model{ctx: ctx, api: api, workspace: workspace, input: in, palette: screen.Colours, width: 80, height: 24, now: time.Now}
+	return &model{ctx: ctx, api: api, workspace: workspace, input: newInput(), history: &history{}, palette: screen.Colours, width: 80, height: 24, now: time.Now}
 }
 
 // Init implements [tea.Model].
@@ -116,6 +112,16 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.input.SetWidth(m.width)
 	case tea.KeyPressMsg:
 		cmd = m.key(msg)
+	case suspended:
+		if err := m.suspend(); err != nil {
+			m.complain(err)
+		}
+	case broken:
+		panic(msg.what) // here it is caught, after which the terminal is as it was
+	case tea.PasteMsg:
+		m.paste(msg.Content)
+	case offered:
+		m.offer(msg)
 	case happened:
 		if msg.session == m.id {
 			for _, ev := range msg.events {
@@ -181,23 +187,46 @@ func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 	if m.list != nil {
 		return m.keyInList(k)
 	}
-	switch k.String() {
-	case "ctrl+c":
-		m.quit = true
+	key := k.String()
+	if key == "ctrl+c" {
+		m.menu = nil
+		return m.interrupt()
+	}
+	m.leaving = false
+	if m.menu != nil && m.keyInMenu(key) {
 		return nil
+	}
+	switch key {
 	case "esc":
 		if m.t.running {
 			return m.do(m.cancel())
 		}
 		return nil
+	case "ctrl+d":
+		if m.input.Value() == "" {
+			m.quit = true
+			return nil
+		}
 	case "enter":
+		if m.continued() {
+			return nil
+		}
 		return m.enter("")
-	case "ctrl+s", "alt+enter":
+	case "ctrl+s":
 		return m.enter("steer")
+	case "tab":
+		return m.complete()
+	case "ctrl+r":
+		if found := m.history.with(m.input.Value()); len(found) > 0 {
+			m.menu = &menu{whole: true, choices: found}
+		}
+		return nil
+	case "ctrl+z":
+		return func() tea.Msg { return suspended{} }
+	case "ctrl+l":
+		return tea.ClearScreen
 	case "ctrl+o":
 		return m.do(m.choose())
-	case "ctrl+n":
-		return m.do(m.begin(""))
 	case "ctrl+t":
 		m.details = !m.details
 		m.redraw()
@@ -224,16 +253,12 @@ func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 		return nil
 	}
 	m.note = ""
-	var cmd tea.Cmd
-	m.input, cmd = m.input.Update(k)
-	return cmd
+	return m.edit(k)
 }
 
 func (m *model) keyInList(k tea.KeyPressMsg) tea.Cmd {
 	switch k.String() {
-	case "ctrl+c":
-		m.quit = true
-	case "esc", "q", "ctrl+o":
+	case "ctrl+c", "esc", "q", "ctrl+o":
 		m.list = nil
 	case "up", "k":
 		m.at = max(0, m.at-1)
@@ -249,7 +274,8 @@ func (m *model) keyInList(k tea.KeyPressMsg) tea.Cmd {
 
 // enter sends the input.
 func (m *model) enter(delivery string) tea.Cmd {
-	line := strings.TrimSpace(m.input.Value())
+	typed := m.input.Value()
+	line := strings.TrimSpace(typed)
 	if line == "" {
 		return nil
 	}
@@ -261,10 +287,18 @@ func (m *model) enter(delivery string) tea.Cmd {
 		m.complain(err)
 		return nil // the input stays
 	}
+	m.history.at = len(m.history.entries)
+	// Text that is typed while a question is open may be an answer to it, and a reason is one.
+	if len(m.t.asks) == 0 && !strings.HasPrefix(line, "/reject ") {
+		m.history.add(strings.TrimRight(typed, " \n"), func(err error) { m.send(failed{err}) })
+	}
 	m.input.Reset()
 	m.up = 0
 	return m.do(a)
 }
+
+// say1 shows a message for the moment.
+func (m *model) say1(text string) { m.note, m.isBad = text, false }
 
 func (m *model) complain(err error) { m.note, m.isBad = err.Error(), true }
 

@@ -3,6 +3,7 @@ package chat
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 
 	tea "charm.land/bubbletea/v2"
@@ -16,6 +17,7 @@ type Options struct {
 	Workspace string // of new sessions
 	Home      string // the user's folder, "" if it is not known
 	NoColour  bool
+	Data      string // the data directory, for the history
 	In        io.Reader
 	Out       io.Writer
 }
@@ -39,13 +41,24 @@ func Run(ctx context.Context, api *Client, o Options) error {
 	if o.NoColour {
 		m.palette = screen.Palette{}
 	}
+	m.history.dir = o.Data
+	if err := m.history.load(); err != nil {
+		m.complain(fmt.Errorf("the history of the chat cannot be read: %w", err))
+	}
+	defer m.history.writes.Wait()
 	p := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(o.In), tea.WithOutput(o.Out), tea.WithoutSignalHandler())
 	m.send = p.Send
+	m.suspend = func() error { return stop(p) }
 	m.switchTo(switched{first.ID, first.Title, first.Workspace})
+	end := watchStops(p.Send)
 	_, err = p.Run()
 	cancel()
+	end()
 	for _, f := range m.followers {
 		f.done.Wait()
+	}
+	if errors.Is(err, tea.ErrProgramPanic) {
+		return err
 	}
 	if errors.Is(err, tea.ErrProgramKilled) || errors.Is(err, context.Canceled) {
 		err = nil // it was told to stop

@@ -41,6 +41,7 @@ func (m *model) screen() string {
 		}
 		tail = append(tail, ansi.Truncate(screen.Paint(colour, screen.Clean(m.note, m.width*2)), m.width, "…"))
 	}
+	tail = append(tail, m.viewMenu()...)
 	tail = append(tail, strings.Split(m.input.View(), "\n")...)
 	tail = append(tail, m.facts())
 	room := max(m.height-len(tail), 3)
