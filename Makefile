@@ -31,7 +31,7 @@ NODE     := $(CURDIR)/$(PEERS)/node_modules/.bin/node
 PRETTIER := $(CURDIR)/$(PEERS)/node_modules/prettier/bin/prettier.cjs
 export GOFLAGS += -buildvcs=false
 
-.PHONY: windows packagers help ids figures run build install uninstall release-snapshot release-again image test setup downloads unit race scale lint fuzz bench data soak cluster-bench deploy-check site fmt fmt-check vet peers chromium bwrap systemd types screens clean bench-peers bench-session slow-path release-journey
+.PHONY: windows packagers help ids figures run build install uninstall release-snapshot release-again image test setup downloads unit race scale lint fuzz bench data soak cluster-bench deploy-check site fmt fmt-check vet peers chromium bwrap systemd types screens clean bench-peers bench-session eval slow-path release-journey
 
 run: build ## build and start the gateway with its defaults
 	bin/yaya serve
@@ -213,6 +213,12 @@ bench: build ## measure the relay beside a direct connection, start-up and the k
 
 bench-session: ## have a session of 400 calls of a model in a window of 32k tokens, and show its times
 	go test -count 1 -v -run '^TestLongSession$$' ./cmd/yaya
+
+# EVAL chooses a real model, whose key is in the environment:
+# EVAL="-plugin llm-anthropic -model claude-sonnet-4-5".
+eval: build ## have an agent solve small tasks in repositories, and check what it did; the model is scripted without EVAL
+	go build -o bin/eval ./internal/eval
+	bin/eval -yaya bin/yaya -json bin/eval.json $(EVAL)
 
 # It downloads the peers once, into .cache/peers-bench, and takes a quarter of an
 # hour. PEERBENCH passes flags: PEERBENCH="-only FastMCP -rounds 1".
