@@ -79,6 +79,7 @@ func newBridge(ctx context.Context, c *core, l manage.Loaded, clients downstream
 		down.Node, down.Forward, down.Drained = n.nodes.Name(), n.forward.To, n.takers
 	}
 	b.down = downstream.New(down)
+	c.tasks.down = b.down
 	b.mcp.Offer(mcpbridge.Face{Standing: b.down.Standing, Endpoint: endpointsOf(b.down)})
 	if b.followed, err = b.followSandbox(); err != nil {
 		return nil, errors.Join(err, b.Close(ctx))

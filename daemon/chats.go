@@ -53,6 +53,7 @@ func openChats(c *core) (*chatAPI, error) {
 	}
 	k.SetApprovalTimeout(s.ApprovalTimeout)
 	k.OnUndriven(s.Prepare)
+	k.SetClients(clientsOf(c, s))
 	return &chatAPI{Service: s, root: root}, nil
 }
 

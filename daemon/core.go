@@ -19,7 +19,6 @@ import (
 	"github.com/yaya-ai/yaya/kernel/folder"
 	"github.com/yaya-ai/yaya/kernel/plugin"
 	"github.com/yaya-ai/yaya/kernel/tool"
-	"github.com/yaya-ai/yaya/mcpbridge"
 	"github.com/yaya-ai/yaya/plugins/agent_tool"
 	"github.com/yaya-ai/yaya/plugins/llm_anthropic"
 	"github.com/yaya-ai/yaya/plugins/llm_echo"
@@ -46,6 +45,7 @@ type core struct {
 	metrics  *gateway.Metrics
 	mix      *measure.Mix
 	commands *commands // sessions that yaya run has given rules of their own
+	tasks    *tasks    // that MCP clients have given to agents
 	people   people
 	gate     *folder.Gate
 	files    *tool_workspace.Plugin
@@ -75,13 +75,13 @@ func openCore(ctx context.Context, st *stores) (_ *core, err error) {
 	at := st.at
 	c := &core{
 		st: st, procs: &proc.Manager{Guard: true, Escaped: tellEscapees(at.log)}, metrics: at.metrics, mix: new(measure.Mix),
-		commands: new(commands), memory: memory_sqlite.New(filepath.Join(at.data.Name(), "memory.db")),
+		commands: new(commands), tasks: newTasks(), memory: memory_sqlite.New(filepath.Join(at.data.Name(), "memory.db")),
 	}
 	if c.models, err = openModels(at.data, at.settings); err != nil {
 		at.log.Warn().Err(err).Msg("the list of models in the data directory is not used")
 	}
 	cfg := kernel.Config{
-		Data: at.data, Settings: at.settings, Workspace: st.workspace, Version: Version(), Asker: mcpbridge.AskCaller,
+		Data: at.data, Settings: at.settings, Workspace: st.workspace, Version: Version(), Asker: c.tasks.asker,
 		Observer: observers{c.metrics, usage{c.mix}, st.record}, Scopes: auth.ScopeNames(), Secrets: at.secrets, Models: c.models.catalogue, Synced: at.metrics.Synced("tape"), Log: at.log,
 	}
 	if st.controlPlane != nil {

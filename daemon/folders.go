@@ -163,6 +163,12 @@ func (st *stores) mayUse(who auth.Principal, dir string) (string, error) {
 	if who.Kind == auth.Owner {
 		return dir, nil
 	}
+	return st.opened(who.Name(), "other devices", dir)
+}
+
+// opened returns a folder that its user has opened to others than people on this machine, or why
+// it is closed to them; whom is in the error.
+func (st *stores) opened(principal, whom, dir string) (string, error) {
 	var roots []string
 	if raw, _, ok := st.at.settings.Get("workspace.roots"); ok {
 		if err := json.Unmarshal(raw, &roots); err != nil {
@@ -176,7 +182,7 @@ func (st *stores) mayUse(who auth.Principal, dir string) (string, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		st.at.log.Warn().Err(err).Msg("it cannot be looked up which folders are open to devices")
 	}
-	st.at.log.Warn().Str("principal", who.Name()).Str("folder", dir).Msg("a session was refused: the folder is not open to devices")
+	st.at.log.Warn().Str("principal", principal).Str("folder", dir).Msg("a session was refused: the folder is not open to " + whom)
 	// A folder that is not there is refused in the same words: nobody learns which are.
-	return "", fmt.Errorf("the folder %s is not open to other devices: on the machine that yaya runs on, trust it (yaya trust %s) or list a folder above it in workspace.roots", dir, dir)
+	return "", fmt.Errorf("the folder %s is not open to %s: on the machine that yaya runs on, trust it (yaya trust %s) or list a folder above it in workspace.roots", dir, whom, dir)
 }

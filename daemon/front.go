@@ -60,6 +60,7 @@ func openFront(ctx context.Context, b *bridge, in *entrance, named []string, wit
 		return nil, err
 	}
 	f.ends.add(f.chats.Close)
+	b.down.OfferRun(newTaskTool(c, f.chats.Service))
 	f.sockets, f.agents, f.endSockets = newSockets(ctx, b, attempts)
 	f.ends.add(f.endSockets)
 	live, endLive, err := newLive(ctx, b, f.sockets)

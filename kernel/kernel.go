@@ -168,6 +168,7 @@ func (k *Kernel) decide() (err error) {
 	if err != nil {
 		return err
 	}
+	k.Tools.SetView(k.later.view)
 	k.Dispatch = tool.NewDispatcher(tool.DispatcherConfig{
 		Registry: k.Tools, Observer: k.cfg.Observer, Artifacts: k.Artifacts, Secrets: k.cfg.Secrets, Log: k.cfg.Log,
 		Policy: approval.Policy{Rules: config.Derive(k.Settings, k.rules)}, Approver: k.Approvals, Agent: k.agent,
@@ -203,10 +204,13 @@ func (k *Kernel) rules(s *config.Store) ([]approval.Rule, error) {
 	return approval.ParseRules(raw, approval.Callers{Groups: groups, Scopes: k.cfg.Scopes})
 }
 
-// agent returns the caller for the turns of a session: its agent, and for a
-// sub-agent those above it too.
+// agent returns the caller for the turns of a session: its agent, and behind it the client
+// that has begun the session and, for a sub-agent, the agents above it.
 func (k *Kernel) agent(session string) tool.Caller {
 	c := tool.Caller{Principal: tool.AgentPrefix + k.Loop.StrategyOf(session), Tools: k.toolsOf(session)}
+	if of, is := k.later.clientOf(session); is {
+		c.Behind, c.BehindHas, c.Via = []string{of.Principal}, of.Has, tool.OriginMCP
+	}
 	for i := strings.LastIndex(session, event.AgentSeparator); i >= 0; i = strings.LastIndex(session, event.AgentSeparator) {
 		session = session[:i]
 		c.Behind = append(c.Behind, tool.AgentPrefix+k.Loop.StrategyOf(session))

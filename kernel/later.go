@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/yaya-ai/yaya/kernel/event"
+	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
 // later holds the registrations of parts of the program that are made after the kernel, and
@@ -21,6 +22,50 @@ type later struct {
 	notes    []func(session string, window int, tools []string) string
 	standing []func(session string) event.TurnNote
 	bundled  []func(ctx context.Context)
+	client   func(session string) (Client, bool)
+}
+
+// Client is the MCP client that has begun a session and gives its agent tasks. The agent must not
+// be a way around what holds for the client.
+type Client struct {
+	// Principal is who the client is, as rules name it.
+	Principal string
+	// Has reports whether it has a scope; nil means none.
+	Has func(scope string) bool
+	// Sees reports whether it may use a tool, by the profile that it has come through; nil means
+	// none of them.
+	Sees func(*tool.Definition) bool
+}
+
+// SetClients registers which client has begun a session, if one has. Register before
+// [Kernel.Start].
+func (k *Kernel) SetClients(of func(session string) (Client, bool)) {
+	k.later.mu.Lock()
+	defer k.later.mu.Unlock()
+	k.later.client = of
+}
+
+// clientOf returns the client behind a session and its sub-agents.
+func (l *later) clientOf(id string) (Client, bool) {
+	l.mu.Lock()
+	of := l.client
+	l.mu.Unlock()
+	if of == nil {
+		return Client{}, false
+	}
+	return of(event.Root(id))
+}
+
+// view returns which tools the agent of a session may use, nil for all.
+func (l *later) view(id string) func(*tool.Definition) bool {
+	c, is := l.clientOf(id)
+	switch {
+	case !is:
+		return nil
+	case c.Sees == nil:
+		return func(*tool.Definition) bool { return false }
+	}
+	return c.Sees
 }
 
 // OnBoundary has f called before each turn. Register before [Kernel.Start].

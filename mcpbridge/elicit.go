@@ -29,13 +29,21 @@ const mayApprove = "approvals:answer"
 
 // AskCaller returns a function that asks the calling MCP client for approval, by elicitation;
 // nil if the client does not support that, or may not answer.
-func AskCaller(call tool.Call) approval.Ask {
-	if call.Native == nil {
+func AskCaller(call tool.Call) approval.Ask { return AskMaker(call, call) }
+
+// AskMaker is AskCaller for a call that an agent makes: it asks the client whose call gave the
+// agent its task.
+func AskMaker(task, call tool.Call) approval.Ask {
+	if task.Native == nil {
 		return nil
 	}
-	peer, ok := call.Native.Peer.(relay.Peer)
-	if !ok || !call.Caller.May(mayApprove) || len(call.Bound()) > maxShown || !relay.Supports(peer.Capabilities(), relay.Elicitation, jsonrpc.Object{}) {
+	peer, ok := task.Native.Peer.(relay.Peer)
+	if !ok || !task.Caller.May(mayApprove) || len(call.Bound()) > maxShown || !relay.Supports(peer.Capabilities(), relay.Elicitation, jsonrpc.Object{}) {
 		return nil
+	}
+	who := "yaya"
+	if call.Native == nil {
+		who = "The agent that works on your task"
 	}
 	return func(ctx context.Context, req approval.Request) (event.ApprovalAnswer, string, error) {
 		var args bytes.Buffer
@@ -44,7 +52,7 @@ func AskCaller(call tool.Call) approval.Ask {
 		}
 		params, err := json.Marshal(map[string]any{
 			"mode":            "form",
-			"message":         feature.Clean(fmt.Sprintf("yaya asks for your approval to call the tool %s with\n%s", req.ToolName, args.String()), 8*maxShown),
+			"message":         feature.Clean(fmt.Sprintf("%s asks for your approval to call the tool %s with\n%s", who, req.ToolName, args.String()), 8*maxShown),
 			"requestedSchema": json.RawMessage(decisionSchema),
 		})
 		if err != nil {

@@ -285,7 +285,15 @@ func threeCalls(b *box) []struct {
 	}
 }
 
-const referenceTools = 16 + 14 + 9 // and read_artifact
+const referenceTools = 16 + 14 + 9
+
+// toolsListed is how many tools a client gets with those: read_artifact, and from a daemon yaya_run.
+func toolsListed(over string) int {
+	if over == "stdio" { // of a yaya without agents
+		return referenceTools + 1
+	}
+	return referenceTools + 2
+}
 
 // Unmodified clients list all tools and call one of each server, over HTTP and
 // over stdio. On a busy machine servers start later than a client waits for a list.
@@ -312,7 +320,7 @@ func TestRealClients(t *testing.T) {
 				if err != nil {
 					t.Fatalf("%s: ListTools = %v, want no error", name, err)
 				}
-				return len(res.Tools) == referenceTools+1
+				return len(res.Tools) == toolsListed(name)
 			})
 			for _, call := range threeCalls(b) {
 				res, err := s.CallTool(t.Context(), &sdk.CallToolParams{Name: call.name, Arguments: call.args})
@@ -358,7 +366,7 @@ func TestRealClients(t *testing.T) {
 				if err != nil {
 					t.Fatalf("%s: ListTools = %v, want no error", name, err)
 				}
-				return len(res.Tools) == referenceTools+1
+				return len(res.Tools) == toolsListed(name)
 			})
 			for _, call := range threeCalls(b) {
 				req := mcpgo.CallToolRequest{}
@@ -401,7 +409,7 @@ func TestRealClients(t *testing.T) {
 		} {
 			eventually.True(t, name+": all tools are listed", func() bool {
 				list, err := inspect(target, "--method", "tools/list")
-				return err == nil && strings.Count(list, `"inputSchema"`) == referenceTools+1
+				return err == nil && strings.Count(list, `"inputSchema"`) == toolsListed(name)
 			})
 			for _, call := range threeCalls(b) {
 				args, err := json.Marshal(call.args)
@@ -600,7 +608,7 @@ func TestStdioThroughTheDaemon(t *testing.T) {
 		slices.Sort(out)
 		return strings.Join(out, " ")
 	}
-	if got := names(); got != "inner__read_artifact read_artifact" {
+	if got := names(); got != "inner__read_artifact read_artifact yaya_run" {
 		t.Errorf("tools: %s", got)
 	}
 	if n := len(b.status().Servers); n != 1 {
@@ -621,7 +629,7 @@ func TestStdioThroughTheDaemon(t *testing.T) {
 	}
 	time.Sleep(100 * time.Millisecond)
 	b.serve()
-	if got := names(); got != "inner__read_artifact read_artifact" {
+	if got := names(); got != "inner__read_artifact read_artifact yaya_run" {
 		t.Errorf("tools after the restart: %s", got)
 	}
 }

@@ -24,6 +24,7 @@ type made struct {
 	autoRun                                   bool
 	approvalTimeout                           int
 	key, digest                               string
+	client                                    *Client
 }
 
 // checked checks a request for a session.
@@ -98,7 +99,7 @@ func (s *Service) make(m made) (Session, error) {
 	r := record{Session: Session{
 		ID: newID("sess_", now), CreatedAt: now, UpdatedAt: now, Status: Active, Workspace: m.workspace, SystemPrompt: m.system, AutoRun: m.autoRun,
 		Title: m.title, Strategy: m.strategy, Model: m.model, ApprovalTimeout: m.approvalTimeout,
-	}, Key: m.key, Digest: m.digest}
+	}, Key: m.key, Digest: m.digest, Client: m.client}
 	r.touch(time.Now())
 	// The folder first: a crash leaves one without a tape, which is not a session.
 	if err := s.save(r); err != nil {

@@ -77,7 +77,8 @@ func (f *feed) Open() (session.AttachOptions, error) {
 }
 
 // ours reports whether the session was made over this API: whoever made it is there to
-// be asked. For others, a reader has to be.
+// be asked. For others, a reader has to be, and so for those of MCP clients, which are asked
+// themselves if they can be.
 func (f *feed) ours() bool {
 	r, err := f.s.record(f.ID)
 	if err != nil || r == nil {
@@ -85,7 +86,7 @@ func (f *feed) ours() bool {
 	}
 	f.s.mu.Lock()
 	defer f.s.mu.Unlock()
-	return !r.Adopted
+	return !r.Adopted && r.Client == nil
 }
 
 // Close implements [follow.Projection].

@@ -79,6 +79,8 @@ type record struct {
 	Digest    string `json:"request_digest,omitempty"`
 	// Adopted sessions were made elsewhere: by the command line, or a device.
 	Adopted bool `json:"adopted,omitempty"`
+	// Client is the MCP client that has begun the session, if one has.
+	Client *Client `json:"client,omitempty"`
 	// Changed is UpdatedAt as precisely as order needs it.
 	Changed time.Time `json:"changed"`
 

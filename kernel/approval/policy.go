@@ -174,8 +174,14 @@ var decisions = map[string]tool.Decision{"allow": tool.Allow, "ask": tool.Ask, "
 func (r *Rule) matches(call *tool.Call, def *tool.Definition) bool {
 	match := func(pattern, s string) bool { return pattern == "" || tool.MatchName(pattern, s) }
 	return match(r.Tool, def.Name) && match(r.Provider, def.Identity.Provider) &&
-		(r.Kind == "" || r.Kind == effectiveKind(def.Kind)) && (r.Origin == "" || r.Origin == call.Origin || r.Origin == call.Caller.Via) &&
-		r.concerns(&call.Caller)
+		(r.Kind == "" || r.Kind == effectiveKind(def.Kind)) && r.through(call) && r.concerns(&call.Caller)
+}
+
+// through reports whether a rule applies to calls of this origin. A rule that allows clients to
+// call does not allow it to an agent that works for one.
+func (r *Rule) through(call *tool.Call) bool {
+	return r.Origin == "" || r.Origin == call.Origin ||
+		r.Origin == call.Caller.Via && (call.Origin == tool.OriginNode || r.Decision != "allow")
 }
 
 // concerns reports whether a rule applies to a caller. A rule that asks or denies
@@ -183,13 +189,13 @@ func (r *Rule) matches(call *tool.Call, def *tool.Definition) bool {
 // only if it covers all of them, so that nobody gains a right by starting a
 // sub-agent.
 func (r *Rule) concerns(c *tool.Caller) bool {
-	if r.Scope != "" && !c.May(r.Scope) {
+	all := r.Decision == "allow"
+	if r.Scope != "" && !c.May(r.Scope) && (all || c.BehindHas == nil || !c.BehindHas(r.Scope)) {
 		return false
 	}
 	if r.Principal == "" && r.Group == "" {
 		return true
 	}
-	all := r.Decision == "allow"
 	if r.names(c.Principal) != all {
 		return !all
 	}

@@ -31,13 +31,19 @@ type Caller struct {
 	// Has reports whether the caller has a scope now; nil means none.
 	Has func(scope string) bool
 	// Behind are further principals for whom the call is made: for a sub-agent, the
-	// agents above it. Rules that restrict one of them restrict the call.
+	// agents above it, and the client that gave an agent its task. Rules that restrict one of
+	// them restrict the call.
 	Behind []string
+	// BehindHas reports whether one of Behind has a scope, for rules that restrict; nil means
+	// none.
+	BehindHas func(scope string) bool
 	// Servers are the providers whose tools the caller may use; none means all.
 	Servers []string
 	// Tools are the names of the tools that a sub-agent may call; nil means all.
 	Tools []string
-	// Via is the surface that a call of [OriginNode] came through on the node that passes it on.
+	// Via is the surface that a call of [OriginNode] came through on the node that passes it on,
+	// and the one through which a client gave an agent its task. Rules about it restrict the call
+	// as well.
 	Via Origin
 	// But is a provider whose tools the caller may not use: its own. "" means none.
 	But string

@@ -231,6 +231,7 @@ func (d *Dispatcher) Call(ctx context.Context, snap *Snapshot, call Call) Result
 func (d *Dispatcher) Run(ctx context.Context, t Tool, call Call) Result {
 	start := time.Now()
 	e := &Entry{Tool: t, Def: t.Definition()}
+	e.schema = compiled(e.Def.InputSchema)
 	if !call.Caller.Reaches(e.Def.Identity.Provider) || reserved(e.Def.Name) {
 		return d.finish(call, Definition{Name: call.Name}, notRun(Fail(ErrNotFound, "there is nothing named %q", cut.Text(call.Name, 100))), start)
 	}

@@ -26,6 +26,7 @@ type Registry struct {
 	legacy   map[string]string // legacy tool name → plugin
 	watchers map[int]func(generation uint64)
 	watchSeq int
+	view     func(session string) func(*Definition) bool // see SetView; nil: everything
 }
 
 type pin struct {
@@ -165,6 +166,7 @@ func (r *Registry) Snapshot() *Snapshot {
 // Pin fixes the view of a session for the duration of a turn and returns it with
 // its release. Pins of one session nest and share the first one's view.
 func (r *Registry) Pin(session string) (*Snapshot, func()) {
+	seen := r.seen(session, r.Snapshot()) // which may read files: not under the lock
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.pins == nil {
@@ -172,7 +174,7 @@ func (r *Registry) Pin(session string) (*Snapshot, func()) {
 	}
 	p := r.pins[session]
 	if p == nil {
-		p = &pin{snap: r.Snapshot()}
+		p = &pin{snap: seen}
 		r.pins[session] = p
 	}
 	p.count++
@@ -191,11 +193,12 @@ func (r *Registry) Pin(session string) (*Snapshot, func()) {
 // For returns the view that a session has pinned, else the current one.
 func (r *Registry) For(session string) *Snapshot {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	if p := r.pins[session]; p != nil {
+	p := r.pins[session]
+	r.mu.Unlock()
+	if p != nil {
 		return p.snap
 	}
-	return r.Snapshot()
+	return r.seen(session, r.Snapshot())
 }
 
 // Watch calls f after every change, on the changing goroutine; f must not
@@ -352,7 +355,7 @@ func newEntry(provider string, p Provided) (*Entry, error) {
 		def.Identity.Tool = def.Name
 	}
 	e := &Entry{Tool: p.Tool, Def: def, Hidden: p.Hidden}
-	e.schema = sync.OnceValues(func() (*jsonschema.Schema, error) { return compileSchema(def.InputSchema) })
+	e.schema = compiled(def.InputSchema)
 	return e, nil
 }
 

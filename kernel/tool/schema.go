@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"golang.org/x/text/language"
@@ -149,6 +150,11 @@ type noLoader struct{}
 
 func (noLoader) Load(url string) (any, error) {
 	return nil, fmt.Errorf("%w: reference to %.100q", errSchema, url)
+}
+
+// compiled returns what compiles a schema when it is first needed.
+func compiled(raw json.RawMessage) func() (*jsonschema.Schema, error) {
+	return sync.OnceValues(func() (*jsonschema.Schema, error) { return compileSchema(raw) })
 }
 
 func compileSchema(raw json.RawMessage) (*jsonschema.Schema, error) {

@@ -150,6 +150,10 @@ type ApprovalBriefer interface{ ApprovalBrief(call Call) string }
 // it: yaya itself asks under that name.
 const TrustQuestion = "folder_trust"
 
+// RunTool is the name of the tool by which MCP clients give tasks to agents. It is in no
+// registry: agents and other surfaces do not see it.
+const RunTool = "yaya_run"
+
 // HostQuestion is the tool name of the question whether a command may reach a host. No
 // tool has it, either.
 const HostQuestion = "sandbox_host"
@@ -170,6 +174,8 @@ func CheckDefinition(d Definition) error {
 		return fmt.Errorf("tool name %q is reserved: it is how the question about a folder is put", d.Name)
 	case d.Name == HostQuestion:
 		return fmt.Errorf("tool name %q is reserved: it is how the question about a host is put", d.Name)
+	case d.Name == RunTool:
+		return fmt.Errorf("tool name %q is reserved: MCP clients give tasks to yaya's agents by it", d.Name)
 	case !NamePattern().MatchString(d.Name):
 		return fmt.Errorf("tool name %q does not match %s", d.Name, NamePattern())
 	case len(d.InputSchema) == 0:

@@ -90,9 +90,10 @@ type Config struct {
 
 // Server serves MCP. Its methods are safe for concurrent use.
 type Server struct {
-	cfg  Config
-	info []byte   // serverInfo as JSON
-	all  *profile // the default
+	cfg    Config
+	info   []byte                    // serverInfo as JSON
+	all    *profile                  // the default
+	agents atomic.Pointer[tool.Tool] // gives a task to an agent; nil for none
 
 	// The record of calls.
 	toCall, toPrompt, toRead, toExtension func(context.Context, *exchange) ([]byte, error)

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
@@ -24,6 +25,7 @@ type view struct {
 	snap   *tool.Snapshot
 	legacy *rendered            // result of tools/list
 	modern *rendered            // with the members of the modern era
+	run    atomic.Pointer[view] // with the tool that gives tasks to agents; made when it is first listed
 	typed  map[string]*mcp.Tool // tools with parameters in headers, by name
 	index  func() *index        // made by the first search
 }
@@ -64,11 +66,31 @@ func (s *Server) render(p *profile, snap *tool.Snapshot) (*view, error) {
 		list = []byte(`"tools":` + searchTools)
 		clear(v.typed)
 	}
+	s.dress(v, list)
+	p.view.Store(v)
+	return v, nil
+}
+
+// dress renders a view's list for both eras.
+func (s *Server) dress(v *view, list []byte) {
 	v.legacy = newRendered(append(append([]byte{'{'}, list...), '}'))
 	modern := append([]byte(`{"resultType":"complete",`), list...)
 	v.modern = newRendered(append(s.appendServerMeta(appendCacheHints(modern)), '}'))
-	p.view.Store(v)
-	return v, nil
+}
+
+// withRun returns the view of those who are offered the tool that gives tasks to agents, too.
+func (v *view) withRun(s *Server, t tool.Tool) (*view, error) {
+	if run := v.run.Load(); run != nil {
+		return run, nil
+	}
+	list, err := s.appendRun(bytes.Clone(v.legacy.plain[1:len(v.legacy.plain)-1]), t)
+	if err != nil {
+		return nil, err
+	}
+	run := new(view)
+	s.dress(run, list)
+	v.run.Store(run)
+	return run, nil
 }
 
 // appendTool appends a tool in MCP's form. A bridged tool has its server's own definition, with
@@ -101,6 +123,12 @@ func (s *Server) listTools(ctx context.Context, x *exchange) ([]byte, error) {
 		return nil, fail(jsonrpc.CodeInvalidParams, "unknown cursor: the list has one page")
 	}
 	v, err := s.render(x.profile, s.cfg.Boundary(ctx))
+	if err != nil {
+		return nil, err
+	}
+	if t := s.runTool(x); t != nil {
+		v, err = v.withRun(s, t)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -167,6 +195,11 @@ func (s *Server) callTool(ctx context.Context, x *exchange) ([]byte, error) {
 	if args != nil && args[0] != '{' {
 		return nil, fail(jsonrpc.CodeInvalidParams, "arguments must be an object")
 	}
+	if name == tool.RunTool {
+		if t := s.runTool(x); t != nil {
+			return s.callRun(ctx, x, t)
+		}
+	}
 	if x.profile.Search {
 		return s.bySearch(ctx, x, name, args)
 	}
@@ -200,8 +233,8 @@ func toolName(snap *tool.Snapshot, raw []byte) (string, bool) {
 	return jsonrpc.AsString(raw)
 }
 
-// relayCall relays one call through the dispatcher.
-func (s *Server) relayCall(ctx context.Context, x *exchange, snap *tool.Snapshot, name string, params jsonrpc.Object) ([]byte, error) {
+// call returns the request as a call of a tool.
+func (x *exchange) call(name string, params jsonrpc.Object) tool.Call {
 	x.native = tool.NativeCall{Protocol: "mcp", Params: params, Peer: x}
 	var id [24]byte
 	call := tool.Call{
@@ -216,6 +249,12 @@ func (s *Server) relayCall(ctx context.Context, x *exchange, snap *tool.Snapshot
 			}
 		}
 	}
+	return call
+}
+
+// relayCall relays one call through the dispatcher.
+func (s *Server) relayCall(ctx context.Context, x *exchange, snap *tool.Snapshot, name string, params jsonrpc.Object) ([]byte, error) {
+	call := x.call(name, params)
 	res := s.cfg.Dispatcher.Call(ctx, snap, call)
 	x.ran(snap, &call, &res)
 	if ctx.Err() != nil && res.ErrorKind == tool.ErrCancelled {
