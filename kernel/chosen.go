@@ -16,9 +16,6 @@ import (
 // maxChoice bounds the name of a model that is chosen, in bytes.
 const maxChoice = 256
 
-// choiceKeys are the settings that name models.
-var choiceKeys = []string{"model.agent", "model.summary"}
-
 // Choices returns the models that are configured: those of the providers, and those that settings
 // name.
 func (k *Kernel) Choices() []models.Choice {
@@ -27,15 +24,13 @@ func (k *Kernel) Choices() []models.Choice {
 	for _, i := range view.ListInstances() {
 		out = append(out, k.choice(i.ID, i, ""))
 	}
-	for _, key := range choiceKeys {
-		for _, name := range k.named(key) {
-			provider, model, _ := strings.Cut(name, "/")
-			i := view.GetInstance(provider)
-			if i == nil || model == "" || model == k.modelOf(*i) || slices.ContainsFunc(out, func(c models.Choice) bool { return c.ID == name }) {
-				continue
-			}
-			out = append(out, k.choice(name, *i, model))
+	for _, name := range slices.Concat(k.Settings.Texts("model.agent"), k.Settings.Texts("model.fallbacks"), []string{k.Settings.Text("model.summary")}) {
+		provider, model, _ := strings.Cut(name, "/")
+		i := view.GetInstance(provider)
+		if i == nil || model == "" || model == k.modelOf(*i) || slices.ContainsFunc(out, func(c models.Choice) bool { return c.ID == name }) {
+			continue
 		}
+		out = append(out, k.choice(name, *i, model))
 	}
 	return out
 }
@@ -64,14 +59,6 @@ func (k *Kernel) Choose(choice string) (models.Choice, error) {
 		return models.Choice{}, err
 	}
 	return k.choice(choice, *i, model), nil
-}
-
-// named returns the models that a setting names.
-func (k *Kernel) named(key string) []string {
-	if one := k.Settings.Text(key); one != "" {
-		return []string{one}
-	}
-	return k.Settings.Texts(key)
 }
 
 // checkModel returns why a model cannot be chosen. A model of a service in the catalogue has to be in
@@ -126,12 +113,12 @@ func meant(name string, known []string) string {
 	return ""
 }
 
-// chosen returns the provider and the model that a session's choice names. The provider may have
+// chosen returns the provider and the model that a choice names. The provider may have
 // been removed since.
 func (k *Kernel) chosen(choice string) (provider, model string, err error) {
 	provider, model, _ = strings.Cut(choice, "/")
 	if _, err := k.instance(provider); err != nil {
-		return "", "", fmt.Errorf("the model %q of this session: %w: choose another one for the session, or add the provider again", choice, err)
+		return "", "", fmt.Errorf("the model %q: %w: choose another one, or add the provider again", choice, err)
 	}
 	return provider, model, nil
 }

@@ -258,6 +258,7 @@ func (k *Kernel) drive() (err error) {
 			return i.ID, model, err
 		},
 		Chosen:        k.chosen,
+		Fallbacks:     func() []string { return k.Settings.Texts("model.fallbacks") },
 		MaxIterations: func() int { return k.Settings.Int("loop.max_iterations") },
 		Attached:      k.attached,
 		Admit:         k.admitted,

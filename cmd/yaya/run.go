@@ -396,6 +396,12 @@ func (s *show) render(ctx context.Context, ev event.Event) {
 			}
 			fmt.Fprintf(s.err, "  %s\n", daemon.Printable(daemon.OneLine(p.Message), 200))
 		}
+	case event.LLMRetry:
+		s.newline()
+		fmt.Fprintf(s.err, "  (the model did not answer: %s; asked again after %s)\n", daemon.Printable(daemon.OneLine(p.Error), 200), chat.Waits(p.WaitS))
+	case event.LLMFallback:
+		s.newline()
+		fmt.Fprintf(s.err, "  (%s/%s cannot answer: %s; %s/%s answers instead)\n", daemon.Printable(p.Failed.Provider, 64), daemon.Printable(p.Failed.Model, 100), daemon.Printable(daemon.OneLine(p.Error), 200), daemon.Printable(p.Next.Provider, 64), daemon.Printable(p.Next.Model, 100))
 	case event.ApprovalRequest:
 		s.newline()
 		s.question(ctx, p)

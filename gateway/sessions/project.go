@@ -48,7 +48,9 @@ const (
 	SessionReset      = "session_reset"
 	HistoryCompacted  = "history_compacted"
 	ModelChanged      = "model_changed"
-	Resync            = "resync" // not in events.ndjson: it is for one client
+	ModelRetry        = "model_retry"    // the same model is asked again
+	ModelFallback     = "model_fallback" // another model is asked
+	Resync            = "resync"         // not in events.ndjson: it is for one client
 )
 
 // noteClosed is the note of a session that was closed.
@@ -157,6 +159,24 @@ type (
 	}
 	modelData struct {
 		Model string `json:"model" doc:"the id of a provider, or ID/MODEL; empty: the active one"`
+	}
+	retryData struct {
+		Attempt    int     `json:"attempt" doc:"that failed, from 1"`
+		Wait       float64 `json:"wait_seconds" doc:"until the next one"`
+		Error      string  `json:"error"`
+		Kind       string  `json:"kind,omitempty"`
+		StatusCode int     `json:"status_code,omitempty"`
+	}
+	modelRef struct {
+		Provider string `json:"provider"`
+		Model    string `json:"model"`
+	}
+	fallbackData struct {
+		Failed     modelRef `json:"failed" doc:"the model that cannot answer"`
+		Next       modelRef `json:"next" doc:"the one that answers for the rest of the turn"`
+		Error      string   `json:"error"`
+		Kind       string   `json:"kind,omitempty"`
+		StatusCode int      `json:"status_code,omitempty"`
 	}
 	verifyData struct {
 		Command   string `json:"command"`
@@ -340,6 +360,10 @@ func note(n session.Note) (string, any, bool) {
 		return SessionFailed, endData{Error: p.Error, Kind: p.Kind}, true
 	case event.TurnCancelled:
 		return SessionCanceled, endData{Reason: p.Reason}, true
+	case event.LLMRetry:
+		return ModelRetry, retryData{p.Attempt, p.WaitS, p.Error, string(p.Kind), p.StatusCode}, true
+	case event.LLMFallback:
+		return ModelFallback, fallbackData{modelRef(p.Failed), modelRef(p.Next), p.Error, string(p.Kind), p.StatusCode}, true
 	case event.VerifyStarted:
 		return VerifyStarted, verifyData{Command: p.Command}, true
 	case event.VerifyCompleted:

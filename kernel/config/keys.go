@@ -74,6 +74,7 @@ var Keys = []Key{
 	{"compaction.target", "", "tokens of a history after its older part was summarized", number},
 	{"compaction.tries", `3`, "attempts at a summary", number},
 	{"model.summary", "", "provider that sums histories up, as ID or ID/MODEL", text},
+	{"model.fallbacks", "", "models that are asked, one after the other, when a session's cannot answer, as ID or ID/MODEL of a provider", list},
 	{"model.agent", "", "models that sub-agents may use beside that of their session, as ID or ID/MODEL of a provider", list},
 	{"session.heartbeat_timeout", `"60s"`, "when a silent connection is detached", duration},
 	{"session.reap_interval", `"5s"`, "how often to look for silent connections", duration},
@@ -104,6 +105,7 @@ var unset = map[string]string{
 	"compaction.target":     "60 % of the model's window, less what prompt and tools take",
 	"model.summary":         "the model of the session",
 	"model.agent":           "none",
+	"model.fallbacks":       "none",
 	"traffic.bodies":        "all, or off once others can call",
 	"retention.traffic":     "traffic.days",
 	"approval.rules":        "none",
@@ -214,6 +216,7 @@ var choices = map[string][]string{
 var exampleLists = map[string]string{
 	"approval.rules":        `[{"principal":"device:*","tool":"shell","decision":"deny"}]`,
 	"workspace.roots":       `["/home/me/work"]`,
+	"model.fallbacks":       `["openai/gpt-5-mini","local"]`,
 	"model.agent":           `["local","openai/gpt-5-mini"]`,
 	"sandbox.command.hosts": `["example.com","*.example.com:8443"]`,
 	"sandbox.command.write": `["/home/me/out"]`,

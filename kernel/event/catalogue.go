@@ -14,6 +14,9 @@ var (
 	LLMCallResponse = define[LLMResponse]("llm.call.response", Reliable, "llm-provider → kernel")
 	LLMCallError    = define[LLMError]("llm.call.error", Reliable, "llm-provider → kernel")
 
+	LLMRetried  = define[LLMRetry]("llm.call.retry", Reliable, "llm-provider → kernel")
+	LLMFellBack = define[LLMFallback]("llm.call.fallback", Reliable, "kernel → all", kernelOnly)
+
 	ToolCallRequest = define[ToolRequest]("tool.call.request", Reliable, "kernel → tool")
 	ToolCallStart   = define[ToolCall]("tool.call.start", Reliable, "kernel → adapters", kernelOnly)
 	ToolCallResult  = define[ToolResult]("tool.call.result", Reliable, "tool → kernel")

@@ -36,6 +36,8 @@ var contract = map[string]string{
 	"llm.call.delta":               "content? reasoning? tool_call_partial? request_id?",                                              // Y-26
 	"llm.call.response":            "text? tool_calls? usage reasoning? stop_reason? model? cost_usd? request_id?",                    // Y-27
 	"llm.call.error":               "error kind? status_code? retry_after_s? overflow? context_window? request_id?",                   // Y-28
+	"llm.call.retry":               "attempt wait_s error kind? status_code? request_id?",                                             // amendment
+	"llm.call.fallback":            "failed next error kind? status_code?",                                                            // amendment
 	"tool.call.request":            "id name args schema_version? request_id?",                                                        // Y-30
 	"tool.call.start":              "id name args",                                                                                    // Y-31
 	"tool.call.result":             "id ok value? error? envelope? request_id?",                                                       // Y-32

@@ -96,6 +96,46 @@ type LLMError struct {
 	Request
 }
 
+// Unavailable reports whether another model might answer the request: this one's service cannot be
+// reached, or is too busy or broken to answer. A request that is wrong is so anywhere.
+func (e LLMError) Unavailable() bool {
+	switch e.EffectiveKind() {
+	case LLMConnection, LLMTimeout:
+		return true
+	case LLMStatus:
+		return e.StatusCode == 429 || e.StatusCode >= 500
+	case LLMEmpty, LLMOther:
+	}
+	return false
+}
+
+// LLMRetry is the payload of llm.call.retry: an attempt has failed before anything was streamed, and
+// the next one follows after a wait.
+type LLMRetry struct {
+	Attempt    int          `json:"attempt"` // that failed, from 1
+	WaitS      float64      `json:"wait_s"`
+	Error      string       `json:"error"`
+	Kind       LLMErrorKind `json:"kind,omitempty"`
+	StatusCode int          `json:"status_code,omitempty"` // with LLMStatus only
+	Request
+}
+
+// ModelRef names a model at a provider.
+type ModelRef struct {
+	Provider string `json:"provider"`
+	Model    string `json:"model"`
+}
+
+// LLMFallback is the payload of llm.call.fallback: a model cannot answer, and another one is asked for
+// the rest of the turn.
+type LLMFallback struct {
+	Failed     ModelRef     `json:"failed"`
+	Next       ModelRef     `json:"next"`
+	Error      string       `json:"error"`
+	Kind       LLMErrorKind `json:"kind,omitempty"`
+	StatusCode int          `json:"status_code,omitempty"` // with LLMStatus only
+}
+
 // EffectiveKind returns the kind, [LLMOther] when none was given.
 func (e LLMError) EffectiveKind() LLMErrorKind {
 	if e.Kind == "" {

@@ -119,7 +119,7 @@ func call(t *testing.T, p llm.Provider, req event.LLMRequest) []emitted {
 	for range 1000 {
 		rec.mu.Lock()
 		n := len(rec.list)
-		done := n > 0 && rec.list[n-1].kind != "llm.call.delta"
+		done := n > 0 && terminal(rec.list[n-1])
 		rec.mu.Unlock()
 		if done {
 			break
@@ -130,6 +130,10 @@ func call(t *testing.T, p llm.Provider, req event.LLMRequest) []emitted {
 		t.Errorf("Close of the runner = %v, want no error", err)
 	}
 	return rec.all()
+}
+
+func terminal(e emitted) bool {
+	return e.kind == event.LLMCallResponse.Name() || e.kind == event.LLMCallError.Name()
 }
 
 func text(s ...string) (parts []llm.Part) {
@@ -223,14 +227,14 @@ func TestErrors(t *testing.T) {
 				if last.kind != "llm.call.error" || last.payload.(event.LLMError) != c.want {
 					t.Errorf("got %+v, want %+v", last, c.want)
 				}
-				terminal := 0
+				ends := 0
 				for _, e := range got {
-					if e.kind != "llm.call.delta" {
-						terminal++
+					if terminal(e) {
+						ends++
 					}
 				}
-				if terminal != 1 {
-					t.Errorf("%d terminal events", terminal)
+				if ends != 1 {
+					t.Errorf("%d terminal events", ends)
 				}
 			})
 		})
@@ -287,7 +291,26 @@ func TestRetries(t *testing.T) {
 				if ok := got[len(got)-1].kind == "llm.call.response"; ok != c.ok || f.n != c.tries {
 					t.Errorf("%d tries, ok %v: %+v", f.n, ok, got)
 				}
-				if took := f.at[len(f.at)-1].Sub(f.at[0]); took < c.least || took > c.most {
+				var told []event.LLMRetry
+				var waited time.Duration
+				for _, e := range got {
+					if r, ok := e.payload.(event.LLMRetry); ok {
+						told, waited = append(told, r), waited+time.Duration(r.WaitS*float64(time.Second))
+					}
+				}
+				if len(told) != c.tries-1 {
+					t.Errorf("%d events about retries, want one before each: %+v", len(told), told)
+				}
+				for i, r := range told {
+					if r.Attempt != i+1 || r.RequestID != "req-1" || r.Error == "" || r.Kind == "" || (r.Kind == event.LLMStatus) != (r.StatusCode > 0) {
+						t.Errorf("the retry %d is told as %+v, want its attempt, request and reason", i, r)
+					}
+				}
+				took := f.at[len(f.at)-1].Sub(f.at[0])
+				if off := (took - waited).Abs(); off > time.Millisecond {
+					t.Errorf("waited %v and told %v", took, waited)
+				}
+				if took < c.least || took > c.most {
 					t.Errorf("waited %v, want within [%v, %v]", took, c.least, c.most)
 				}
 			})

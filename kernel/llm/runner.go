@@ -222,6 +222,12 @@ func (r *Runner) run(ctx context.Context, ev event.Event, p Provider, req Reques
 			}
 			pause = after
 		}
+		why := Explain(AsError(err))
+		told := event.LLMRetry{Attempt: attempt, WaitS: pause.Seconds(), Error: why.Err.Error(), Kind: why.Kind, Request: event.Request{RequestID: ev.ID}}
+		if why.Kind == event.LLMStatus {
+			told.StatusCode = why.StatusCode
+		}
+		r.emit(event.LLMRetried.Name(), ev.SessionID, told)
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():

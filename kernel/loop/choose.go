@@ -2,6 +2,7 @@ package loop
 
 import (
 	"cmp"
+	"fmt"
 
 	"github.com/yaya-ai/yaya/kernel/event"
 )
@@ -38,12 +39,18 @@ func (t *turn) chosen() (provider, model string, err error) {
 	if err != nil || choice == "" {
 		return "", "", err
 	}
-	return t.l.cfg.Chosen(choice)
+	if provider, model, err = t.l.cfg.Chosen(choice); err != nil {
+		err = fmt.Errorf("this session: %w", err)
+	}
+	return provider, model, err
 }
 
-// target returns the provider and the model of a request: what was chosen for the session, else
+// target returns the provider and the model of a request: the fallback that answers, else what was chosen for the session, else
 // what the strategy says, else the active ones. Without any, the request says so.
 func (t *turn) target(d event.DecideResponse) (provider, model string, err error) {
+	if t.fallback.Provider != "" {
+		return t.fallback.Provider, t.fallback.Model, nil
+	}
 	provider, model, err = t.chosen()
 	switch {
 	case err != nil:

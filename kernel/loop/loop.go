@@ -58,6 +58,10 @@ type Config struct {
 	// ID/MODEL; the model is "" for the one that the provider has. Default: what the text says.
 	Chosen func(choice string) (provider, model string, err error)
 
+	// Fallbacks are the models that are asked, one after the other, in the place of one that cannot
+	// answer, as ID or ID/MODEL. Default: none.
+	Fallbacks func() []string
+
 	MaxIterations func() int           // default [DefaultMaxIterations]
 	LLMTimeout    func() time.Duration // default 10 min
 	// Model returns what is known of a model at a provider; "" is the model that the provider has.
@@ -109,6 +113,9 @@ func (c Config) withDefaults() Config {
 			provider, model, _ := strings.Cut(choice, "/")
 			return provider, model, nil
 		}
+	}
+	if c.Fallbacks == nil {
+		c.Fallbacks = func() []string { return nil }
 	}
 	if c.MaxIterations == nil {
 		c.MaxIterations = func() int { return DefaultMaxIterations }

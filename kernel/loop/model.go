@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,14 +23,9 @@ func (t *turn) model(d event.DecideResponse) error {
 	if err := t.step(); err != nil {
 		return err
 	}
-	req, seen, err := t.request(d)
+	req, seen, err := t.fitting(d)
 	if err != nil {
 		return err
-	}
-	if t.relieve(req) {
-		if req, seen, err = t.request(d); err != nil {
-			return err
-		}
 	}
 	for try := 0; ; try++ {
 		ev, err := t.call(req)
@@ -59,7 +55,14 @@ func (t *turn) model(d event.DecideResponse) error {
 				return err
 			}
 			if !r.Overflow {
-				return failed(string(r.EffectiveKind()), "%s", r.Error)
+				if again, err := t.instead(req, r); err != nil || !again {
+					return cmp.Or(err, t.unanswering(r))
+				}
+				if req, seen, err = t.fitting(d); err != nil {
+					return err
+				}
+				try = -1
+				continue
 			}
 			t.refused(req, r.ContextWindow)
 			if try == overflowTries || !t.makeRoom(req, try > 0) {
@@ -75,6 +78,15 @@ func (t *turn) model(d event.DecideResponse) error {
 			return err
 		}
 	}
+}
+
+// fitting returns the request of a step, for which it makes room if it nears the window.
+func (t *turn) fitting(d event.DecideResponse) (req event.LLMRequest, seen int, err error) {
+	req, seen, err = t.request(d)
+	if err == nil && t.relieve(req) {
+		req, seen, err = t.request(d)
+	}
+	return req, seen, err
 }
 
 // spent counts what a call took.
@@ -250,7 +262,7 @@ func (t *turn) ask(ctx context.Context, req event.LLMRequest) (event.Event, erro
 		t.mu.Unlock()
 		return event.Event{}, err
 	}
-	t.asked, t.heard = p.Event.ID, heard
+	t.asked, t.heard, t.shown = p.Event.ID, heard, false
 	t.written.Reset()
 	t.mu.Unlock()
 	ev, err := p.Wait(ctx)
@@ -266,6 +278,9 @@ func (t *turn) ask(ctx context.Context, req event.LLMRequest) (event.Event, erro
 	case <-heard:
 	case <-ctx.Done():
 	case <-time.After(settleTime): // the relay fell behind: the answer counts
+		t.mu.Lock()
+		t.shown = true
+		t.mu.Unlock()
 	}
 	return ev, nil
 }
@@ -329,6 +344,9 @@ func (l *Loop) onModel(_ context.Context, ev event.Event) error {
 	d, isDelta := ev.Payload.(event.LLMDelta)
 	if mine && !isDelta {
 		t.asked = ""
+	}
+	if mine && d.Content != "" {
+		t.shown = true
 	}
 	if mine && t.written.Len()+len(d.Content) <= maxWritten {
 		t.written.WriteString(d.Content)

@@ -44,6 +44,7 @@ type turn struct {
 	asked   string             // the id of the model request in flight
 	heard   chan struct{}      // closed when the relay has seen its end
 	written strings.Builder    // what the model has said of its answer so far
+	shown   bool               // a part of it has reached whoever watches, or may have
 	counts  map[[32]byte]int   // how often each call was made, see guard
 	steers  int                // messages that have joined the turn
 	newest  event.Event        // the last of those
@@ -69,6 +70,8 @@ type turn struct {
 	told     map[string]string // the notes of this turn, by name
 	let      []string          // the messages that were admitted
 	pending  []event.ToolCall
+	failing  []event.ModelRef // the models that could not answer
+	fallback event.ModelRef   // that answers instead of them
 }
 
 type startWith struct {

@@ -169,7 +169,7 @@ var emits = map[Category][]string{
 		event.UserMessageReceived.Name(), event.UserInterrupt.Name(), event.ApprovalAnswered.Name(),
 	},
 	Tool:        {event.ToolCallResult.Name(), event.ToolCallUpdate.Name(), event.VerifyWasStarted.Name(), event.VerifyWasCompleted.Name()},
-	LLMProvider: {event.LLMCallResponse.Name(), event.LLMCallError.Name(), event.LLMCallDelta.Name()},
+	LLMProvider: {event.LLMCallResponse.Name(), event.LLMCallError.Name(), event.LLMCallDelta.Name(), event.LLMRetried.Name()},
 	Strategy:    {event.StrategyDecideResponse.Name()},
 	Memory:      {event.MemoryAnswered.Name()},
 }

@@ -411,19 +411,19 @@ func TestEmitting(t *testing.T) {
 		payloads := map[string]any{
 			"user.message.received": event.UserMessage{}, "user.interrupt": nil, "approval.response": event.ApprovalResponse{Response: event.Approve},
 			"tool.call.result": event.ToolResult{}, "tool.progress": event.ToolProgress{},
-			"llm.call.response": event.LLMResponse{}, "llm.call.error": event.LLMError{}, "llm.call.delta": event.LLMDelta{},
+			"llm.call.response": event.LLMResponse{}, "llm.call.error": event.LLMError{}, "llm.call.delta": event.LLMDelta{}, "llm.call.retry": event.LLMRetry{}, "llm.call.fallback": event.LLMFallback{},
 			"strategy.decide.response": event.DecideResponse{Next: event.NextDone}, "memory.result": event.MemoryResult{},
 			"x.any.thing": map[string]int{"a": 1}, "plugin.error": event.PluginError{}, "kernel.error": event.KernelError{}, "tool.error": event.ToolError{},
 			"session.started": event.SessionStarted{}, "memory.write": event.MemoryWrite{}, "no.such.kind": nil,
 		}
 		may := map[plugin.Category]string{
-			plugin.Adapter:     "user.message.received user.interrupt approval.response x.any.thing", // Y-8
-			plugin.Tool:        "tool.call.result tool.progress x.any.thing",                         // Y-9
-			plugin.LLMProvider: "llm.call.response llm.call.error llm.call.delta x.any.thing",        // Y-10
-			plugin.Strategy:    "strategy.decide.response x.any.thing",                               // Y-11
-			plugin.Memory:      "memory.result x.any.thing",                                          // Y-12
+			plugin.Adapter:     "user.message.received user.interrupt approval.response x.any.thing",         // Y-8
+			plugin.Tool:        "tool.call.result tool.progress x.any.thing",                                 // Y-9
+			plugin.LLMProvider: "llm.call.response llm.call.error llm.call.delta llm.call.retry x.any.thing", // Y-10
+			plugin.Strategy:    "strategy.decide.response x.any.thing",                                       // Y-11
+			plugin.Memory:      "memory.result x.any.thing",                                                  // Y-12
 			plugin.Skill: "user.message.received user.interrupt approval.response tool.call.result tool.progress llm.call.response " +
-				"llm.call.error llm.call.delta strategy.decide.response memory.result memory.write x.any.thing", // Y-13
+				"llm.call.error llm.call.delta llm.call.retry strategy.decide.response memory.result memory.write x.any.thing", // Y-13
 		}
 		var sources []string
 		if _, err := w.bus.Subscribe(bus.SubscribeOptions{Name: "s"}, []string{"x.any.thing"}, func(_ context.Context, ev event.Event) error {

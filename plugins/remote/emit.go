@@ -20,7 +20,7 @@ var serves = map[plugin.Category]string{
 
 // answers are the kinds with which it does; true is the last answer to a request.
 var answers = map[plugin.Category]map[string]bool{
-	plugin.LLMProvider: {event.LLMCallDelta.Name(): false, event.LLMCallResponse.Name(): true, event.LLMCallError.Name(): true},
+	plugin.LLMProvider: {event.LLMCallDelta.Name(): false, event.LLMRetried.Name(): false, event.LLMCallResponse.Name(): true, event.LLMCallError.Name(): true},
 	plugin.Strategy:    {event.StrategyDecideResponse.Name(): true},
 	plugin.Memory:      {event.MemoryAnswered.Name(): true},
 }

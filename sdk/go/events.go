@@ -17,8 +17,10 @@ const (
 	KindKernelShutdown             = "kernel.shutdown"
 	KindLLMCallDelta               = "llm.call.delta"
 	KindLLMCallError               = "llm.call.error"
+	KindLLMCallFallback            = "llm.call.fallback"
 	KindLLMCallRequest             = "llm.call.request"
 	KindLLMCallResponse            = "llm.call.response"
+	KindLLMCallRetry               = "llm.call.retry"
 	KindMemoryQuery                = "memory.query"
 	KindMemoryResult               = "memory.result"
 	KindMemoryWrite                = "memory.write"
@@ -139,6 +141,21 @@ type LLMCallErrorPayload struct {
 	StatusCode    int64   `json:"status_code,omitempty"`
 }
 
+// LLMCallFallbackFailedPayload is a part of payloads.
+type LLMCallFallbackFailedPayload struct {
+	Model    string `json:"model"`
+	Provider string `json:"provider"`
+}
+
+// LLMCallFallbackPayload is the payload of llm.call.fallback.
+type LLMCallFallbackPayload struct {
+	Error      string                       `json:"error"`
+	Failed     LLMCallFallbackFailedPayload `json:"failed"`
+	Kind       string                       `json:"kind,omitempty"` // connection, timeout, status, empty, other
+	Next       LLMCallFallbackFailedPayload `json:"next"`
+	StatusCode int64                        `json:"status_code,omitempty"`
+}
+
 // LLMCallRequestMessageAttachmentPayload is a part of payloads.
 type LLMCallRequestMessageAttachmentPayload struct {
 	MimeType string `json:"mime_type"`
@@ -208,6 +225,16 @@ type LLMCallResponsePayload struct {
 	Text       string                                  `json:"text,omitempty"`
 	ToolCalls  []AssistantMessageDoneToolCallPayload   `json:"tool_calls,omitempty"`
 	Usage      LLMCallResponseUsagePayload             `json:"usage"`
+}
+
+// LLMCallRetryPayload is the payload of llm.call.retry.
+type LLMCallRetryPayload struct {
+	Attempt    int64   `json:"attempt"`
+	Error      string  `json:"error"`
+	Kind       string  `json:"kind,omitempty"` // connection, timeout, status, empty, other
+	RequestID  string  `json:"request_id,omitempty"`
+	StatusCode int64   `json:"status_code,omitempty"`
+	WaitS      float64 `json:"wait_s"`
 }
 
 // MemoryQueryPayload is the payload of memory.query.

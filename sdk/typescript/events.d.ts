@@ -82,6 +82,21 @@ export interface LLMCallError {
 }
 
 /** A part of payloads. */
+export interface LLMCallFallbackFailed {
+  model: string;
+  provider: string;
+}
+
+/** The payload of llm.call.fallback. */
+export interface LLMCallFallback {
+  error: string;
+  failed: LLMCallFallbackFailed;
+  kind?: "connection" | "timeout" | "status" | "empty" | "other";
+  next: LLMCallFallbackFailed;
+  status_code?: number;
+}
+
+/** A part of payloads. */
 export interface LLMCallRequestMessageAttachment {
   mime_type: string;
   name?: string;
@@ -150,6 +165,16 @@ export interface LLMCallResponse {
   text?: string;
   tool_calls?: AssistantMessageDoneToolCall[] | null;
   usage: LLMCallResponseUsage;
+}
+
+/** The payload of llm.call.retry. */
+export interface LLMCallRetry {
+  attempt: number;
+  error: string;
+  kind?: "connection" | "timeout" | "status" | "empty" | "other";
+  request_id?: string;
+  status_code?: number;
+  wait_s: number;
 }
 
 /** The payload of memory.query. */
@@ -446,8 +471,10 @@ export interface Payloads {
   "kernel.shutdown": KernelShutdown;
   "llm.call.delta": LLMCallDelta;
   "llm.call.error": LLMCallError;
+  "llm.call.fallback": LLMCallFallback;
   "llm.call.request": LLMCallRequest;
   "llm.call.response": LLMCallResponse;
+  "llm.call.retry": LLMCallRetry;
   "memory.query": MemoryQuery;
   "memory.result": MemoryResult;
   "memory.write": MemoryWrite;

@@ -120,6 +120,9 @@ type data struct {
 		Parts []Part `json:"parts"`
 	} `json:"tool_result"`
 	Model    string   `json:"model"`
+	Wait     float64  `json:"wait_seconds"`
+	Failed   modelRef `json:"failed"`
+	Next     modelRef `json:"next"`
 	Tool     string   `json:"tool_name"`
 	Approval string   `json:"approval_id"`
 	Reason   string   `json:"reason"`
@@ -139,6 +142,17 @@ type data struct {
 		Queue  []queued `json:"queue"`
 	} `json:"current"`
 }
+
+// modelRef names a model at a provider.
+type modelRef struct {
+	Provider string `json:"provider"`
+	Model    string `json:"model"`
+}
+
+func (r modelRef) String() string { return strings.TrimSuffix(r.Provider+"/"+r.Model, "/") }
+
+// Waits writes how long something waits, in seconds.
+func Waits(seconds float64) string { return fmt.Sprintf("%.1f s", seconds) }
 
 // take adds an event.
 func (t *transcript) take(ev Event) {
@@ -220,6 +234,10 @@ func (t *transcript) take(ev Event) {
 			text = "long results of tools were shortened for the model"
 		}
 		t.add(block{kind: note, text: text})
+	case "model_retry":
+		t.add(block{kind: note, text: fmt.Sprintf("the model did not answer (%s); asked again after %s", d.Error, Waits(d.Wait))})
+	case "model_fallback":
+		t.add(block{kind: note, text: fmt.Sprintf("%s cannot answer (%s): %s answers instead", d.Failed, d.Error, d.Next)})
 	case "model_changed":
 		t.add(block{kind: note, text: "the model of this session is now " + cmp.Or(d.Model, "the active one")})
 	case "resync":

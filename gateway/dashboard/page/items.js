@@ -42,6 +42,8 @@ export const SHOWN = new Set([
   'verify.completed',
   'session.compaction.completed',
   'turn.note',
+  'llm.call.retry',
+  'llm.call.fallback',
 ]);
 
 /** A text that was being written when its turn ended: the page keeps it as an event. */
@@ -246,6 +248,31 @@ export class Items {
             undone: (d.text ?? '').split('\n').slice(1),
             ts,
           });
+        break;
+      case 'llm.call.retry':
+        this.add({
+          key,
+          kind: 'note',
+          tone: '',
+          text: t('The model did not answer ({error}). It was asked again after {n} s.', {
+            error: d.error ?? '',
+            n: Math.round((d.wait_s ?? 0) * 10) / 10,
+          }),
+          ts,
+        });
+        break;
+      case 'llm.call.fallback':
+        this.add({
+          key,
+          kind: 'note',
+          tone: '',
+          text: t('{from} cannot answer ({error}): {to} answers instead.', {
+            from: [d.failed?.provider, d.failed?.model].filter(Boolean).join('/'),
+            to: [d.next?.provider, d.next?.model].filter(Boolean).join('/'),
+            error: d.error ?? '',
+          }),
+          ts,
+        });
         break;
       case 'session.compaction.completed':
         this.add({

@@ -101,6 +101,9 @@ declare global {
       command: string;
       exit_code: number;
       how: string;
+      wait_s: number;
+      failed: { provider?: string; model?: string };
+      next: { provider?: string; model?: string };
       queue: Waiting[];
     }>;
   }

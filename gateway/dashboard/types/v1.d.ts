@@ -677,6 +677,20 @@ export interface components {
             /** @enum {string} */
             type: "model_changed";
         };
+        Event_model_fallback: {
+            data: components["schemas"]["FallbackData"];
+            /** Format: int64 */
+            entry_id?: number;
+            epoch: string;
+            /** Format: int64 */
+            seq: number;
+            session_id: string;
+            /** Format: date-time */
+            ts: string;
+            turn_id: string;
+            /** @enum {string} */
+            type: "model_fallback";
+        };
         Event_model_output_completed: {
             data: components["schemas"]["OutputData"];
             /** Format: int64 */
@@ -704,6 +718,20 @@ export interface components {
             turn_id: string;
             /** @enum {string} */
             type: "model_output_delta";
+        };
+        Event_model_retry: {
+            data: components["schemas"]["RetryData"];
+            /** Format: int64 */
+            entry_id?: number;
+            epoch: string;
+            /** Format: int64 */
+            seq: number;
+            session_id: string;
+            /** Format: date-time */
+            ts: string;
+            turn_id: string;
+            /** @enum {string} */
+            type: "model_retry";
         };
         Event_queue_changed: {
             data: components["schemas"]["QueueData"];
@@ -901,6 +929,16 @@ export interface components {
             /** @enum {string} */
             type: "verify_started";
         };
+        FallbackData: {
+            error: string;
+            /** @description the model that cannot answer */
+            failed: components["schemas"]["ModelRef"];
+            kind?: string;
+            /** @description the one that answers for the rest of the turn */
+            next: components["schemas"]["ModelRef"];
+            /** Format: int64 */
+            status_code?: number;
+        };
         Message: {
             /** Format: date-time */
             created_at: string;
@@ -919,6 +957,10 @@ export interface components {
         ModelData: {
             /** @description the id of a provider, or ID/MODEL; empty: the active one */
             model: string;
+        };
+        ModelRef: {
+            model: string;
+            provider: string;
         };
         NewMessage: {
             /** @description whether it starts a turn; the session's auto_run by default. Only a user's message does. */
@@ -1046,6 +1088,22 @@ export interface components {
             current: components["schemas"]["Snapshot"];
             reason: string;
         };
+        RetryData: {
+            /**
+             * Format: int64
+             * @description that failed, from 1
+             */
+            attempt: number;
+            error: string;
+            kind?: string;
+            /** Format: int64 */
+            status_code?: number;
+            /**
+             * Format: double
+             * @description until the next one
+             */
+            wait_seconds: number;
+        };
         Session: {
             /** Format: int64 */
             approval_timeout_seconds?: number;
@@ -1075,7 +1133,7 @@ export interface components {
             workspace_path: string;
         };
         /** @description The data of a server-sent event, and a line of events.ndjson. An event with an entry_id is on the tape, and a client can resume from its id <epoch>:<seq>; the others are volatile. */
-        SessionEvent: components["schemas"]["Event_approval_denied"] | components["schemas"]["Event_approval_granted"] | components["schemas"]["Event_approval_requested"] | components["schemas"]["Event_approval_withdrawn"] | components["schemas"]["Event_history_compacted"] | components["schemas"]["Event_message_added"] | components["schemas"]["Event_model_changed"] | components["schemas"]["Event_model_output_completed"] | components["schemas"]["Event_model_output_delta"] | components["schemas"]["Event_queue_changed"] | components["schemas"]["Event_resync"] | components["schemas"]["Event_session_canceled"] | components["schemas"]["Event_session_completed"] | components["schemas"]["Event_session_created"] | components["schemas"]["Event_session_failed"] | components["schemas"]["Event_session_reset"] | components["schemas"]["Event_tool_call_completed"] | components["schemas"]["Event_tool_call_started"] | components["schemas"]["Event_tool_progress"] | components["schemas"]["Event_turn_completed"] | components["schemas"]["Event_turn_started"] | components["schemas"]["Event_verify_completed"] | components["schemas"]["Event_verify_started"];
+        SessionEvent: components["schemas"]["Event_approval_denied"] | components["schemas"]["Event_approval_granted"] | components["schemas"]["Event_approval_requested"] | components["schemas"]["Event_approval_withdrawn"] | components["schemas"]["Event_history_compacted"] | components["schemas"]["Event_message_added"] | components["schemas"]["Event_model_changed"] | components["schemas"]["Event_model_fallback"] | components["schemas"]["Event_model_output_completed"] | components["schemas"]["Event_model_output_delta"] | components["schemas"]["Event_model_retry"] | components["schemas"]["Event_queue_changed"] | components["schemas"]["Event_resync"] | components["schemas"]["Event_session_canceled"] | components["schemas"]["Event_session_completed"] | components["schemas"]["Event_session_created"] | components["schemas"]["Event_session_failed"] | components["schemas"]["Event_session_reset"] | components["schemas"]["Event_tool_call_completed"] | components["schemas"]["Event_tool_call_started"] | components["schemas"]["Event_tool_progress"] | components["schemas"]["Event_turn_completed"] | components["schemas"]["Event_turn_started"] | components["schemas"]["Event_verify_completed"] | components["schemas"]["Event_verify_started"];
         SessionRow: {
             /** Format: int64 */
             approval_timeout_seconds?: number;

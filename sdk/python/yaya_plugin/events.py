@@ -118,6 +118,28 @@ class LLMCallError(LLMCallErrorRequired, total=False):
     status_code: int
 
 
+class LLMCallFallbackFailed(TypedDict):
+    """A part of payloads."""
+
+    model: str
+    provider: str
+
+
+class LLMCallFallbackRequired(TypedDict):
+    """Has the members of LLMCallFallback that are always there."""
+
+    error: str
+    failed: LLMCallFallbackFailed
+    next: LLMCallFallbackFailed
+
+
+class LLMCallFallback(LLMCallFallbackRequired, total=False):
+    """The payload of llm.call.fallback."""
+
+    kind: Literal["connection", "timeout", "status", "empty", "other"]
+    status_code: int
+
+
 class LLMCallRequestMessageAttachmentRequired(TypedDict):
     """Has the members of LLMCallRequestMessageAttachment that are always there."""
 
@@ -215,6 +237,22 @@ class LLMCallResponse(LLMCallResponseRequired, total=False):
     stop_reason: str
     text: str
     tool_calls: Optional[List[AssistantMessageDoneToolCall]]
+
+
+class LLMCallRetryRequired(TypedDict):
+    """Has the members of LLMCallRetry that are always there."""
+
+    attempt: int
+    error: str
+    wait_s: float
+
+
+class LLMCallRetry(LLMCallRetryRequired, total=False):
+    """The payload of llm.call.retry."""
+
+    kind: Literal["connection", "timeout", "status", "empty", "other"]
+    request_id: str
+    status_code: int
 
 
 class MemoryQuery(TypedDict):
@@ -614,8 +652,10 @@ PAYLOADS: Dict[str, Any] = {
     "kernel.shutdown": KernelShutdown,
     "llm.call.delta": LLMCallDelta,
     "llm.call.error": LLMCallError,
+    "llm.call.fallback": LLMCallFallback,
     "llm.call.request": LLMCallRequest,
     "llm.call.response": LLMCallResponse,
+    "llm.call.retry": LLMCallRetry,
     "memory.query": MemoryQuery,
     "memory.result": MemoryResult,
     "memory.write": MemoryWrite,

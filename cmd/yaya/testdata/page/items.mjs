@@ -56,6 +56,15 @@ is('the other format', [k.name, k.added, k.removed], ['a/b.txt', 1, 1]);
 is('no patch', [isPatch('a\n- b\n+ c'), isPatch('--- a\n+++ b\n')], [false, true]);
 is('what is no patch is shown', files('Approve everything\n+++ \n').flatMap((x) => x.lines.map((l) => l.text)), ['Approve everything', '+++ ']);
 
+// A model that is asked again, and one that answers in its place, are quiet notes.
+const models = new Items();
+models.take({ type: 'llm.call.retry', data: { attempt: 1, wait_s: 0.57, error: 'overloaded <b>' } });
+models.take({ type: 'llm.call.fallback', data: { failed: { provider: 'a', model: 'm' }, next: { provider: 'b', model: 'n/o' }, error: 'down' } });
+is('the notes about models', models.list.map((i) => [i.kind, i.tone, i.text]), [
+  ['note', '', 'The model did not answer (overloaded <b>). It was asked again after 0.6 s.'],
+  ['note', '', 'a/m cannot answer (down): b/n/o answers instead.'],
+]);
+
 // Code: the pieces together are the text, and hostile ones take no time to speak of.
 const { command, pieces } = await import(process.argv[2] + '/code.js');
 for (const text of ['func f(a int) { return "x\\"" + 0x1f // y\n}', "it's 'a' /* never ends", '`${x}` # "', "'\\'".repeat(8000), '"\\"'.repeat(8000), '/*'.repeat(9000), 'a '.repeat(9000)]) {
