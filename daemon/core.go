@@ -56,6 +56,7 @@ type core struct {
 	spare    spareFolder
 	library  *agentskill.Library
 	skills   *skills.Plugin
+	helpers  *agent_tool.Plugin
 	memory   *memory_sqlite.Plugin
 	plugins  *thirdParty
 	packages *packages
@@ -151,7 +152,9 @@ func openCore(ctx context.Context, st *stores) (_ *core, err error) {
 		return (inside(dir, at.Config) || inside(dir, at.data.Name())) && !c.packages.shows(dir)
 	}})
 	k.AddNotes(c.skills.Catalogue)
+	c.helpers = agent_tool.New(k.Sessions, k.Loop, agent_tool.Files{Open: c.openSkills, User: at.UserAgents()})
 	k.AddStanding(c.shell.Note)
+	k.AddStanding(c.helpers.Note)
 	c.plugins = newThirdParty(c)
 	for _, h := range []tool.Hook{c.files.Hook(), c.shell.Hook(), c.coder.Hook(), c.commands} {
 		k.Dispatch.AddHook(h)
@@ -172,7 +175,7 @@ func (c *core) agents() []plugin.Plugin {
 		llm_responses.New(env),
 		llm_gemini.New(env),
 		c.memory,
-		agent_tool.New(c.kernel.Sessions, c.kernel.Loop),
+		c.helpers,
 		c.files, c.shell, c.web, c.coder, c.skills, c.skills.Tool(),
 	}
 }

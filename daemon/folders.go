@@ -44,6 +44,7 @@ func folders(data *os.Root, settings *config.Store, guard *workspace.Guard, boxe
 		}
 		out = append(out, checksHere(boxes, checks)...)
 		out = append(out, skillItems(skills, w)...)
+		out = append(out, agentItems(w)...)
 		hooks, err := hookItems(w, settings.Bool(claudeHooks), seen)
 		if err != nil {
 			return nil, err

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/yaya-ai/yaya/internal/agentfile"
 	"github.com/yaya-ai/yaya/internal/agentpackage"
 	"github.com/yaya-ai/yaya/internal/agentskill"
 	"github.com/yaya-ai/yaya/internal/workspace"
@@ -18,7 +19,7 @@ import (
 )
 
 // maxSkillItems is how many skills the question about a folder names one by one, of each
-// folder of skills.
+// folder of skills, and how many sub-agents.
 const maxSkillItems = 40
 
 // UserSkills are the folders of the user's skills; the first counts most.
@@ -29,6 +30,9 @@ func (p Paths) UserSkills() []string {
 		filepath.Join(p.Home, ".claude", "skills"),
 	}
 }
+
+// UserAgents is the folder of the user's files that describe sub-agents.
+func (p Paths) UserAgents() string { return filepath.Join(p.Config, "agents") }
 
 // SharedSkills is the folder of the user's skills that all agents read.
 func (p Paths) SharedSkills() string { return filepath.Join(p.Home, ".agents", "skills") }
@@ -194,6 +198,32 @@ func skillItems(l *agentskill.Library, w *workspace.Workspace) (out []folder.Ite
 		for _, name := range names {
 			out = append(out, folder.Item{Kind: folder.Skill, Name: name})
 		}
+	}
+	return out
+}
+
+// agentItems are the files of a folder that describe sub-agents. Broken ones count: they can be mended
+// after the answer.
+func agentItems(w *workspace.Workspace) (out []folder.Item) {
+	set := agentfile.Look(skillFolder(w), "")
+	var names []string
+	add := func(name string) {
+		if rel, err := filepath.Rel(w.Dir(), name); err == nil {
+			names = append(names, rel)
+		}
+	}
+	for _, f := range set.Files {
+		add(f.Path)
+	}
+	for _, b := range set.Broken {
+		add(b.Path)
+	}
+	if len(names) > maxSkillItems {
+		sum := sha256.Sum256([]byte(strings.Join(names, "\x00")))
+		return []folder.Item{{Kind: folder.Agent, Name: agentfile.ProjectFolder, Runs: fmt.Sprintf("%d sub-agents", len(names)), Digest: hex.EncodeToString(sum[:])}}
+	}
+	for _, name := range names {
+		out = append(out, folder.Item{Kind: folder.Agent, Name: name})
 	}
 	return out
 }

@@ -2,7 +2,11 @@ package kernel_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -30,7 +34,7 @@ func TestSubAgentAsks(t *testing.T) {
 }
 
 // Y-198, R25: a sub-agent has the tools of its list that its parent has, whatever it asks for, and
-// whatever it tells those below it. An empty list is none.
+// whatever it tells those below it. With an empty list it has no tools.
 func TestToolsOfSubAgents(t *testing.T) {
 	for _, tt := range []struct{ child, grandchild, want string }{
 		{`null`, `null`, `null, null`},
@@ -76,4 +80,54 @@ func listed(tools string) string {
 		return ""
 	}
 	return `,"tools":` + tools
+}
+
+// R18: a file gives a sub-agent its instructions, and the tools that it gets at most. The question
+// names the file, and a note the sub-agents.
+func TestSubAgentOfAFile(t *testing.T) {
+	for _, tt := range []struct{ args, want string }{
+		{`{"goal":"look","agent":"reviewer"}`, "[work]"},
+		{`{"goal":"look","agent":"reviewer","tools":["danger","work"]}`, "[work]"},
+		{`{"goal":"look","agent":"reviewer","tools":["danger"]}`, "[]"},
+	} {
+		s := `{"scenarios":[{"match":"^delegate","steps":[{"tool_calls":[{"name":"agent","args":` + tt.args + `}]},{"text":"delegated"}]},
+			{"match":"sub-agent reviewer","steps":[{"tool_calls":[{"name":"danger","args":{"name":"boom"}}]},{"text":"looked"}]},{"match":"","steps":[{"text":"fine"}]}]}`
+		inBubble(t, setup{script: s, answer: approveAll}, func(t *testing.T, w *world) {
+			dir := filepath.Join(w.dir, "agents")
+			if err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(filepath.Join(dir, "reviewer.md"), []byte("---\ndescription: Reads \"changes\"\ntools: work\n---\nBe strict.\n"), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			w.run("s1", "delegate it")
+			synctest.Wait()
+			if h := w.requests()[0]; !slices.Contains(h, "user: [note of yaya: sub-agents]\nFor the argument agent of the tool agent, with what files say about them:\n- reviewer: \"Reads \\\"changes\\\"\"") {
+				t.Errorf("the model gets %q, want a note on the sub-agent", h)
+			}
+			var s agent_tool.Started
+			if err := json.Unmarshal(w.web.all("x.agent.subagent.started")[0].Payload.(json.RawMessage), &s); err != nil {
+				t.Fatal(err)
+			}
+			if got := fmt.Sprint(s.Tools); s.Tools == nil || got != tt.want || s.Goal != "look" {
+				t.Errorf("%s starts with %v for %q, want %s", tt.args, s.Tools, s.Goal, tt.want)
+			}
+			if len(w.ran) != 0 {
+				t.Errorf("%s ran %q, want nothing", tt.args, w.ran)
+			}
+			h := strings.Join(w.history(s.ChildID), "\n")
+			if !strings.Contains(h, "You are the sub-agent reviewer.") || !strings.Contains(h, "\n\nBe strict.\n\nThis is your task:\n\nlook") {
+				t.Errorf("the sub-agent is told %q, want its instructions and its task", h)
+			}
+			asked := w.web.all("approval.request")[0].Payload.(event.ApprovalRequest)
+			if shown := string(asked.Params); !strings.Contains(shown, `/agents/reviewer.md","file_sha256":"`) || asked.Brief != "start the sub-agent reviewer: look" {
+				t.Errorf("asked %q with %s, want the file and its digest", asked.Brief, shown)
+			}
+			if err := os.Remove(filepath.Join(dir, "reviewer.md")); err != nil {
+				t.Fatal(err)
+			}
+			w.run("s1", "what now?")
+			got := w.requests()
+			if last := got[len(got)-1]; last[len(last)-1] != "user: [note of yaya: sub-agents]\nnone" {
+				t.Errorf("without the file the model gets %q, want that there are none", last)
+			}
+		})
+	}
 }

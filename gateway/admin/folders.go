@@ -17,7 +17,7 @@ import (
 type (
 	// Item is one thing that a folder brings.
 	Item struct {
-		Kind string `json:"kind" enum:"check,server,instructions"`
+		Kind string `json:"kind" enum:"check,server,instructions,skill,agent,hook"`
 		Name string `json:"name,omitempty"`
 		Runs string `json:"runs,omitempty" doc:"the command line or the address, exactly, and what of its sandbox is enforced here"`
 	}

@@ -21,6 +21,7 @@ const (
 	Server       Kind = "server"       // an MCP server that is started
 	Instructions Kind = "instructions" // a file that the agent follows
 	Skill        Kind = "skill"        // a folder with instructions that the agent loads
+	Agent        Kind = "agent"        // a file that describes a sub-agent
 	Hook         Kind = "hook"         // a command that runs at an event
 )
 
@@ -112,7 +113,7 @@ func (s Subject) Digest() string {
 
 func (s Subject) check() error {
 	if len(s.Items) > maxItems {
-		return fmt.Errorf("%w: %s has %d commands, servers, skills, hooks and instruction files, %d at most", ErrTooMuch, s.Folder, len(s.Items), maxItems)
+		return fmt.Errorf("%w: %s has %d commands, servers, skills, sub-agents, hooks and instruction files, %d at most", ErrTooMuch, s.Folder, len(s.Items), maxItems)
 	}
 	for _, i := range s.Items {
 		if len(i.Name) > maxText || len(i.Runs) > maxText {

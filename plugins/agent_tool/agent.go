@@ -5,6 +5,10 @@
 // conversation and writes to its own tape. Starting one needs approval, and its own calls need
 // the same approvals. The depth, the number, the duration and the steps of sub-agents are
 // bounded.
+//
+// Files describe sub-agents: their instructions, and the tools that they get at most. A note tells
+// models which there are; the call of one is prepared, so that its instructions are those of the
+// file that the question named.
 package agent_tool //nolint:staticcheck // plugins are named after what the configuration calls them
 
 import (
@@ -90,14 +94,15 @@ type Turns interface {
 type Plugin struct {
 	sessions Sessions
 	turns    Turns
+	files    Files
 
 	mu     sync.Mutex
 	active map[string]int // running sub-agents, by parent and by root
 }
 
 // New returns the plugin.
-func New(sessions Sessions, turns Turns) *Plugin {
-	return &Plugin{sessions: sessions, turns: turns, active: map[string]int{}}
+func New(sessions Sessions, turns Turns, files Files) *Plugin {
+	return &Plugin{sessions: sessions, turns: turns, files: files, active: map[string]int{}}
 }
 
 // Manifest implements [plugin.Plugin].
@@ -127,7 +132,7 @@ func (p *Plugin) OnLoad(_ context.Context, c plugin.Context) error {
 
 // offer makes the tool, whose description names the models that the settings have now.
 func (p *Plugin) offer(c plugin.Context, enter func(tool.Tool) error) error {
-	description := "Hands a task to a sub-agent that knows this conversation and works on its own; returns its final message. Use it for work that would fill this conversation with detail."
+	description := "Hands a task to a sub-agent that knows this conversation and works on its own; returns its final message. Use it for work that would fill this conversation with detail. The note on sub-agents lists those that are made for a task."
 	if models := allowedModels(c); len(models) > 0 {
 		description += " Models that it can use instead of this session's: " + strings.Join(models, ", ") + "."
 	}
@@ -138,7 +143,7 @@ func (p *Plugin) offer(c plugin.Context, enter func(tool.Tool) error) error {
 	if err != nil {
 		return err
 	}
-	return enter(agentTool{t})
+	return enter(agentTool{t, p})
 }
 
 // modelsKey is the setting with the models that sub-agents may use beside that of their session.
@@ -164,7 +169,10 @@ func mayUse(c plugin.Context, model string) error {
 }
 
 // agentTool obeys its context, and writes its own prompt.
-type agentTool struct{ tool.Tool }
+type agentTool struct {
+	tool.Tool
+	p *Plugin
+}
 
 func (agentTool) ObeysContext() {}
 
@@ -177,14 +185,19 @@ func (agentTool) ApprovalBrief(call tool.Call) string {
 	if json.Unmarshal(call.Args, &a) != nil {
 		return "start a sub-agent"
 	}
-	if a.Model != "" {
-		return "start a sub-agent with " + a.Model + ": " + a.Goal
+	what := "a sub-agent"
+	if a.Agent != "" {
+		what = "the sub-agent " + a.Agent
 	}
-	return "start a sub-agent: " + a.Goal
+	if a.Model != "" {
+		what += " with " + a.Model
+	}
+	return "start " + what + ": " + a.Goal
 }
 
 type args struct {
 	Goal           string   `json:"goal" jsonschema:"the task, with everything that the sub-agent needs to know beyond this conversation"`
+	Agent          string   `json:"agent,omitempty" jsonschema:"name of a sub-agent from the note on them: it works by its own instructions, with its own tools"`
 	Strategy       string   `json:"strategy,omitempty" jsonschema:"id of the strategy to use, this session's by default"`
 	Tools          []string `json:"tools,omitempty" jsonschema:"names of the tools that it gets, of those that you have; all of them by default, none for an empty list"`
 	Model          string   `json:"model,omitempty" jsonschema:"one of the models in the description of this tool, this session's by default"`
@@ -206,6 +219,12 @@ func (p *Plugin) run(ctx context.Context, c plugin.Context, call tool.Call, a ar
 	if err := mayUse(c, a.Model); err != nil {
 		return tool.Fail(tool.ErrValidation, "%v", err), nil
 	}
+	chosen, err := of(call, a)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	goal := chosen.instructed(a.Goal)
+	a.Tools = chosen.tools
 	root := event.Root(call.SessionID)
 	release, err := p.claim(call.SessionID, root)
 	if err != nil {
@@ -239,7 +258,7 @@ func (p *Plugin) run(ctx context.Context, c plugin.Context, call tool.Call, a ar
 	}
 	ctx, cancel := context.WithTimeout(ctx, wall)
 	defer cancel()
-	out, err := p.turns.Run(ctx, loop.Prompt{SessionID: child, Text: a.Goal, MaxSteps: a.MaxSteps})
+	out, err := p.turns.Run(ctx, loop.Prompt{SessionID: child, Text: goal, MaxSteps: a.MaxSteps})
 	if err != nil {
 		return tool.Result{}, errors.Join(fmt.Errorf("sub-agent %s: %w", child, err), c.Emit("x.agent.subagent.failed", Session, Failed{child, "cancelled"}))
 	}

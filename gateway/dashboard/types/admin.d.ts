@@ -2194,7 +2194,7 @@ export interface components {
         };
         Item: {
             /** @enum {string} */
-            kind: "check" | "server" | "instructions";
+            kind: "check" | "server" | "instructions" | "skill" | "agent" | "hook";
             name?: string;
             /** @description the command line or the address, exactly, and what of its sandbox is enforced here */
             runs?: string;

@@ -1,0 +1,130 @@
+package agent_tool //nolint:staticcheck // plugins are named after what the configuration calls them
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/yaya-ai/yaya/internal/agentfile"
+	"github.com/yaya-ai/yaya/internal/agentskill"
+	"github.com/yaya-ai/yaya/internal/cut"
+	"github.com/yaya-ai/yaya/kernel/event"
+	"github.com/yaya-ai/yaya/kernel/tool"
+)
+
+// Bounds of the note on sub-agents.
+const (
+	maxNote        = 8 << 10 // bytes
+	maxNoteSummary = 300     // characters of a description
+)
+
+// noteAgents is the name of the note.
+const noteAgents = "sub-agents"
+
+// Files are those that describe sub-agents. The zero value has none.
+type Files struct {
+	// Open opens the folder that a session works in, if it is trusted; otherwise it is nil.
+	Open func(session string) (in *agentskill.Folder, done func())
+	// User is the folder of the user's files.
+	User string
+}
+
+func (f Files) look(session string) agentfile.Set {
+	if f.Open == nil {
+		return agentfile.Look(nil, f.User)
+	}
+	in, done := f.Open(session)
+	defer done()
+	return agentfile.Look(in, f.User)
+}
+
+// Note returns what a model is told about the sub-agents that files describe; without any, there is
+// no text.
+func (p *Plugin) Note(session string) event.TurnNote {
+	note := event.TurnNote{Name: noteAgents}
+	all := p.files.look(session).Files
+	if len(all) == 0 {
+		return note
+	}
+	var b strings.Builder
+	b.WriteString("For the argument agent of the tool agent, with what files say about them:")
+	for i, f := range all {
+		line := fmt.Sprintf("\n- %s: %q", f.Name, cut.Line(f.Description, maxNoteSummary))
+		if b.Len()+len(line) > maxNote {
+			fmt.Fprintf(&b, "\n… %d more", len(all)-i)
+			break
+		}
+		b.WriteString(line)
+	}
+	note.Text = b.String()
+	return note
+}
+
+// chosen is the sub-agent of a call.
+type chosen struct {
+	file  *agentfile.File // nil without one
+	tools []string        // that it gets at most; nil means all
+}
+
+// errNotPrepared is returned for a call that was not prepared: nobody can have seen the file.
+var errNotPrepared = errors.New("the call was not prepared")
+
+// of returns the sub-agent of a call.
+func of(call tool.Call, a args) (chosen, error) {
+	if call.Prepared != nil {
+		if c, ok := call.Prepared.Run.(chosen); ok {
+			return c, nil
+		}
+	}
+	if a.Agent != "" {
+		return chosen{}, errNotPrepared
+	}
+	return chosen{tools: a.Tools}, nil
+}
+
+// Prepare implements [tool.Preparer]: it reads the file of the sub-agent, and shows which it is.
+func (t agentTool) Prepare(_ context.Context, call tool.Call) (*tool.Prepared, error) {
+	var a args
+	if err := json.Unmarshal(call.Args, &a); err != nil {
+		return nil, &tool.Failure{Kind: tool.ErrValidation, Err: err}
+	}
+	if a.Agent == "" {
+		return &tool.Prepared{Shown: call.Args, Run: chosen{tools: a.Tools}}, nil
+	}
+	f, err := t.p.files.look(call.SessionID).Find(a.Agent)
+	if err != nil {
+		return nil, &tool.Failure{Kind: tool.ErrNotFound, Err: err}
+	}
+	c := chosen{file: &f, tools: f.Tools}
+	switch {
+	case f.Tools == nil:
+		c.tools = a.Tools
+	case a.Tools != nil:
+		c.tools = slices.DeleteFunc(slices.Clone(f.Tools), func(n string) bool { return !slices.Contains(a.Tools, n) })
+	}
+	var shown bytes.Buffer
+	enc := json.NewEncoder(&shown)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(struct {
+		args
+		Tools  []string `json:"tools,omitzero"`
+		File   string   `json:"file"`
+		Digest string   `json:"file_sha256"`
+	}{a, c.tools, f.Path, f.Digest}); err != nil {
+		return nil, err
+	}
+	return &tool.Prepared{Shown: bytes.TrimSpace(shown.Bytes()), Run: c}, nil
+}
+
+// instructed returns a goal with the instructions of the file. They are part of the message, and not
+// of the system prompt: the service has the conversation up to there in its cache.
+func (c chosen) instructed(goal string) string {
+	if c.file == nil {
+		return goal
+	}
+	return fmt.Sprintf("You are the sub-agent %s. These are your instructions, from %q:\n\n%s\n\nThis is your task:\n\n%s", c.file.Name, c.file.Path, c.file.Prompt, goal)
+}
