@@ -320,13 +320,28 @@ say before; "$@"; say first; read x; fg >/dev/null; say second; read x; fg >/dev
 func TestChatAlone(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
-	p := b.pty("chat", "--workspace", b.workspace())
+	p := b.ptyWith([]string{"NO_COLOR=1"}, "chat", "--workspace", b.workspace())
 	p.wait("idle")
 	p.say("hello alone")
 	p.wait("echo: hello alone")
 	p.keys("\x03")
 	p.keys("\x03")
 	p.end()
+	p.closed()
+	if colour := regexp.MustCompile(`\x1b\[([0-9]+;)*[34][0-7](;[0-9]+)*m`).FindString(p.out.String()); colour != "" {
+		t.Errorf("NO_COLOR: the terminal got %q", colour)
+	}
+	// A terminal that cannot move its cursor is refused.
+	p = b.ptyWith([]string{"TERM=dumb"}, "chat")
+	p.wait("TERM is dumb; use yaya run")
+	select {
+	case err := <-p.ended:
+		if err == nil {
+			t.Error("the chat on a dumb terminal ended without an error")
+		}
+	case <-time.After(eventually.Limit):
+		t.Error("the chat on a dumb terminal goes on")
+	}
 	if left, err := filepath.Glob(filepath.Join(b.dir, "d", "yaya.sock")); err != nil || len(left) > 0 {
 		t.Errorf("got %v, %v, want len(left) at most 0", left, err)
 	}

@@ -48,7 +48,6 @@ Down bring back earlier messages. Ctrl+O opens another session, and /help lists 
 				return err
 			}
 			o.Workspace, o.In, o.Out = dir, in, c.OutOrStdout()
-			o.NoColour = os.Getenv("NO_COLOR") != ""
 			o.Home, _ = os.UserHomeDir() // without it, paths are shown whole
 			return converse(c.Context(), g, o)
 		},

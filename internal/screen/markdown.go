@@ -150,14 +150,14 @@ func (m *Markdown) block(depth int, s string) []string {
 		m.list = false
 		return m.quoted(depth, []string{Paint(Faint, strings.Repeat("─", min(width, 40)))})
 	}
-	first, hang := "", strings.Repeat(" ", indent)
+	hang := strings.Repeat(" ", indent)
+	first := hang
 	if mark, text := item(t); mark != "" && indent+len(mark) < width/2 {
 		m.list = true
 		first, t = hang+Paint(m.palette.Accent, mark)+" ", text
 		hang += strings.Repeat(" ", ansi.StringWidth(mark)+1)
 	} else {
 		m.list = m.list && indent > 0
-		first = hang
 	}
 	lines := wrapped(m.inline(t, ""), width-len(hang), false)
 	for i := range lines {
@@ -200,7 +200,7 @@ func (m *Markdown) codeLines(spans []span, width int) []string {
 // fenceOf returns the signs that open a code block.
 func fenceOf(t string) string {
 	for _, c := range []string{"`", "~"} {
-		if n := len(t) - len(strings.TrimLeft(t, c)); n >= 3 && !(c == "`" && strings.Contains(t[n:], "`")) {
+		if n := len(t) - len(strings.TrimLeft(t, c)); n >= 3 && (c != "`" || !strings.Contains(t[n:], "`")) {
 			return t[:n]
 		}
 	}

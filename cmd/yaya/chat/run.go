@@ -7,8 +7,6 @@ import (
 	"io"
 
 	tea "charm.land/bubbletea/v2"
-
-	"github.com/yaya-ai/yaya/internal/screen"
 )
 
 // Options are the initial settings of the chat.
@@ -16,7 +14,6 @@ type Options struct {
 	Session   string // session to continue; "" starts one
 	Workspace string // of new sessions
 	Home      string // the user's folder, "" if it is not known
-	NoColour  bool
 	Data      string // the data directory, for the history
 	In        io.Reader
 	Out       io.Writer
@@ -38,9 +35,6 @@ func Run(ctx context.Context, api *Client, o Options) error {
 	}
 	m := newModel(ctx, api, o.Workspace)
 	m.home = o.Home
-	if o.NoColour {
-		m.palette = screen.Palette{}
-	}
 	m.history.dir = o.Data
 	if err := m.history.load(); err != nil {
 		m.complain(fmt.Errorf("the history of the chat cannot be read: %w", err))

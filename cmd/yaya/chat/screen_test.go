@@ -18,8 +18,6 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/colorprofile"
 	"github.com/charmbracelet/x/vt"
-
-	"github.com/yaya-ai/yaya/internal/screen"
 )
 
 var update = flag.Bool("update", false, "write the screens of testdata/screens")
@@ -42,15 +40,12 @@ func (n newlines) Write(b []byte) (int, error) {
 	return len(b), err
 }
 
-// start starts the program on a terminal. In an environment with NO_COLOR it has no colours.
+// start starts the program on a terminal. The profile of NO_COLOR is [colorprofile.ASCII].
 func start(t *testing.T, width, height int, profile colorprofile.Profile, prepare ...func(*terminal)) *terminal {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	m := newModel(ctx, nil, "/home/ada/src/project")
 	m.home, m.id, m.title = "/home/ada", "sess_1", "Why the build fails"
-	if profile < colorprofile.ANSI {
-		m.palette = screen.Palette{}
-	}
 	x := &terminal{t: t, emu: vt.NewSafeEmulator(width, height), m: m, done: make(chan error, 1)}
 	x.p = tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(x.emu), tea.WithOutput(newlines{x.emu}), tea.WithWindowSize(width, height),
 		tea.WithColorProfile(profile), tea.WithEnvironment([]string{"TERM=xterm-256color"}), tea.WithoutSignalHandler())
