@@ -322,6 +322,8 @@ func TestChatAlone(t *testing.T) {
 	b := newBox(t)
 	p := b.ptyWith([]string{"NO_COLOR=1"}, "chat", "--workspace", b.workspace())
 	p.wait("idle")
+	p.keys("\x1a") // Ctrl+Z, with no shell that could continue it
+	p.wait("there is no shell to go back to")
 	p.say("hello alone")
 	p.wait("echo: hello alone")
 	p.keys("\x03")

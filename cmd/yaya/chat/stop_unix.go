@@ -14,9 +14,10 @@ import (
 )
 
 // stop stops the process group as Ctrl+Z does, with the terminal as it was, and returns when the
-// shell continues it. SIGSTOP is used because [watchStops] takes SIGTSTP.
+// shell continues it. SIGSTOP is used because [watchStops] takes SIGTSTP. The system does not keep
+// it from a group that nobody could continue, that of the session's leader, so stop does.
 func stop(p *tea.Program) error {
-	if sid, err := unix.Getsid(0); err != nil || sid == os.Getpid() {
+	if sid, err := unix.Getsid(0); err != nil || sid == unix.Getpgrp() {
 		return errors.Join(errors.New("there is no shell to go back to; leave with Ctrl+D"), err)
 	}
 	if err := p.ReleaseTerminal(); err != nil {
