@@ -6,23 +6,33 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/yaya-ai/yaya/internal/fakellm"
 )
+
+// program builds yaya.
+func program(t *testing.T) string {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("-short does without the programs")
+	}
+	bin := filepath.Join(t.TempDir(), "yaya")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-tags", "grpcnotrace", "-o", bin, "github.com/yaya-ai/yaya/cmd/yaya").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	return bin
+}
 
 // The scripted model solves each task with the agent's tools, and each check finds out a wrong
 // solution.
 func TestTasks(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short does without the programs")
-	}
+	r := runner{bin: program(t), model: model{plugin: scripted}}
 	all, err := tasksIn("testdata")
 	if err != nil {
 		t.Fatal(err)
-	}
-	r := runner{bin: filepath.Join(t.TempDir(), "yaya"), model: model{plugin: scripted}}
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-tags", "grpcnotrace", "-o", r.bin, "github.com/yaya-ai/yaya/cmd/yaya").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	t.Run("all", func(t *testing.T) {
 		for _, task := range all {
@@ -45,7 +55,44 @@ func TestTasks(t *testing.T) {
 	})
 }
 
-// Each kind of task is there, and the folder stays small.
+// Another model than the scripted one has its key and address from the environment; what its calls
+// cost counts for a turn that fails, too.
+func TestOtherModel(t *testing.T) {
+	r := runner{bin: program(t), model: model{plugin: "llm-openai", name: "gpt-4.1-mini"}}
+	all, err := tasksIn("testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	task := all[slices.IndexFunc(all, func(t task) bool { return t.Name == "go-bug-window" })]
+	right := fakellm.Step{ToolCalls: []fakellm.Call{{Name: "edit", Args: `{"path":"window.go","old_text":"at < i;","new_text":"at <= i;"}`}}}
+	for name, tc := range map[string]struct {
+		steps []fakellm.Step
+		want  result
+		why   string
+	}{
+		"solved": {[]fakellm.Step{right, {Text: "done"}}, result{Passed: true, Steps: 2, Input: 200, Cached: 80, Output: 14}, ""},
+		"failed": {[]fakellm.Step{{ToolCalls: []fakellm.Call{{Name: "repo_tree", Args: `{}`}}}, {Status: 401, Text: "no such key"}}, result{Steps: 1, Input: 100, Cached: 40, Output: 7}, "no such key"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := fakellm.New(tc.steps...)
+			defer s.Close()
+			t.Setenv("OPENAI_BASE_URL", s.URL+"/v1")
+			t.Setenv("OPENAI_API_KEY", "sk-of-the-environment")
+			got, err := r.run(t.Context(), task, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.Passed != tc.want.Passed || got.Steps != tc.want.Steps || got.Input != tc.want.Input || got.Cached != tc.want.Cached || got.Output != tc.want.Output || !strings.Contains(got.Why, tc.why) {
+				t.Errorf("got %+v, want %+v because of %q", got, tc.want, tc.why)
+			}
+			if key := s.Requests()[0].Authorization; key != "Bearer sk-of-the-environment" {
+				t.Errorf("sent the key %q, want that of the environment", key)
+			}
+		})
+	}
+}
+
+// There are thirty tasks, some of each kind, and the folder stays small.
 func TestFolder(t *testing.T) {
 	all, err := tasksIn("testdata")
 	if err != nil {
@@ -54,6 +101,9 @@ func TestFolder(t *testing.T) {
 	count := map[string]int{}
 	for _, task := range all {
 		count[task.Kind]++
+	}
+	if len(all) < 30 {
+		t.Errorf("there are %d tasks, want 30", len(all))
 	}
 	for _, k := range kinds {
 		if count[k] == 0 {

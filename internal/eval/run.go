@@ -21,7 +21,7 @@ const (
 	solveTime = 20 * time.Minute
 	checkTime = 2 * time.Minute
 	maxLine   = 64 << 20 // bytes of an event
-	maxWhy    = 2000     // bytes of a check's output in the results
+	maxWhy    = 2000     // bytes of a reason, and of a check's output, in the results
 )
 
 // model is who solves the tasks: a provider's plugin and the name of a model, or the scripted model.
@@ -52,8 +52,7 @@ type runner struct {
 // error is one of the machine; what the agent does wrong is part of the result.
 func (r runner) run(ctx context.Context, t task, calls []call) (res result, err error) {
 	res = result{Task: t.Name, Kind: t.Kind}
-	if p := t.missing(); p != "" {
-		res.Skipped = "there is no " + p
+	if res.Skipped = t.missing(ctx); res.Skipped != "" {
 		return res, nil
 	}
 	dir, err := os.MkdirTemp("", "ye") // short, for the path of a socket
@@ -87,11 +86,9 @@ func (r runner) run(ctx context.Context, t task, calls []call) (res result, err 
 	within, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
 	out, failed := y.command(within, t.Check[0], t.Check[1:]...).CombinedOutput()
-	if failed != nil {
-		why = fmt.Sprintf("%v: %s", failed, bytes.TrimSpace(out))
-	}
 	if res.Passed = failed == nil; !res.Passed {
-		res.Why = why[max(0, len(why)-maxWhy):]
+		said := fmt.Sprintf("%v: %s", failed, bytes.TrimSpace(out))
+		res.Why = strings.TrimSpace(why[:min(len(why), maxWhy)] + "\n" + said[max(0, len(said)-maxWhy):])
 	}
 	return res, nil
 }
@@ -195,7 +192,9 @@ func (y yaya) solve(ctx context.Context, prompt string, res *result) string {
 			continue // a payload of another form
 		}
 		switch p := ev.Payload; ev.Kind {
-		case "turn.completed":
+		case "llm.call.response": // what a turn has cost that fails
+			res.Steps, res.Input, res.Cached, res.Output, res.CostUSD = res.Steps+1, res.Input+p.Usage.Input, res.Cached+p.Usage.Cached, res.Output+p.Usage.Output, res.CostUSD+p.CostUSD
+		case "turn.completed": // with what summaries have
 			res.Steps, res.Input, res.Cached, res.Output, res.CostUSD = p.Steps, p.Usage.Input, p.Usage.Cached, p.Usage.Output, p.CostUSD
 		case "turn.failed":
 			return p.Error

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // task is one to solve.
@@ -17,6 +19,7 @@ type task struct {
 	Name   string   `json:"-"` // of its folder
 	Kind   string   `json:"kind"`
 	Needs  []string `json:"needs"` // programs
+	Probe  []string `json:"probe"` // a program and its arguments, which has to end well
 	Prompt string   `json:"prompt"`
 	Setup  string   `json:"setup"` // what sh runs in the copy of the repository first
 	Check  []string `json:"check"` // a program and its arguments
@@ -70,12 +73,15 @@ func (t task) check() error {
 	return nil
 }
 
-// missing returns the first program that the task needs and this machine lacks, "" for none.
-func (t task) missing() string {
+// missing returns what the task needs and this machine lacks, "" for nothing.
+func (t task) missing(ctx context.Context) string {
 	for _, p := range append([]string{t.Check[0]}, t.Needs...) {
 		if _, err := exec.LookPath(p); err != nil {
-			return p
+			return "there is no " + p
 		}
+	}
+	if len(t.Probe) > 0 && exec.CommandContext(ctx, t.Probe[0], t.Probe[1:]...).Run() != nil { //nolint:gosec // the tasks are ours
+		return "does not work here: " + strings.Join(t.Probe, " ")
 	}
 	return ""
 }

@@ -1,0 +1,3 @@
+module example.com/trade
+
+go 1.25

@@ -1,0 +1,3 @@
+module example.com/head
+
+go 1.25

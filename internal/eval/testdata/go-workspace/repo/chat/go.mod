@@ -1,0 +1,7 @@
+module example.com/chat
+
+go 1.25
+
+require example.com/lib v0.0.0
+
+replace example.com/lib => ../lib

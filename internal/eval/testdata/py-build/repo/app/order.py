@@ -1,0 +1,2 @@
+def by_length(words):
+    return sorted(words, key=len)

@@ -1,0 +1,3 @@
+def show(words)
+    for word in words:
+        print(word)
