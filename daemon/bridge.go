@@ -65,13 +65,13 @@ func newBridge(ctx context.Context, c *core, l manage.Loaded, clients downstream
 	b.host = feature.NewHost(feature.Config{Registry: k.Tools, Dispatcher: k.Dispatch, Log: at.log, OnStatus: b.onStatus, Mask: at.secrets.String})
 	c.onStopped(b.endServers)
 	router := b.mcp.Router()
-	router.Servers = withSkills(router.Servers, c)
+	router.Servers = withOwn(router.Servers, c)
 	b.mcp.Attach(b.host)
 	k.OnBoundary(func(ctx context.Context) { b.host.Boundary(ctx) })
 	down := downstream.Config{
 		Dispatcher: k.Dispatch, Registry: k.Tools, Artifacts: k.Artifacts, Traffic: st.record.log, Telemetry: c.telemetry,
 		Boundary: b.host.Boundary, Settle: b.host.Settle, Watch: b.host.Watch, Absent: b.mcp.Absent, SessionEnded: b.mcp.Release, Router: router,
-		MaxMessage: func() int { return limits().Message }, Caller: caller, Profiles: config.Derive(at.settings, profiles),
+		MaxMessage: func() int { return limits().Message }, Caller: caller, Scope: c.scopeOf(router), Profiles: config.Derive(at.settings, profiles),
 		Name: "yaya", Version: Version(), Log: at.log, TakeOver: clients,
 		Instructions: "Tools and prompts of several MCP servers, each named <server>__<name>.",
 	}
@@ -79,7 +79,7 @@ func newBridge(ctx context.Context, c *core, l manage.Loaded, clients downstream
 		down.Node, down.Forward, down.Drained = n.nodes.Name(), n.forward.To, n.takers
 	}
 	b.down = downstream.New(down)
-	c.tasks.down = b.down
+	c.tasks.through(b.down)
 	b.mcp.Offer(mcpbridge.Face{Standing: b.down.Standing, Endpoint: endpointsOf(b.down)})
 	if b.followed, err = b.followSandbox(); err != nil {
 		return nil, errors.Join(err, b.Close(ctx))

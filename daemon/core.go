@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 
 	"github.com/yaya-ai/yaya/auth"
 	"github.com/yaya-ai/yaya/gateway"
@@ -46,22 +47,24 @@ type core struct {
 	mix      *measure.Mix
 	commands *commands // sessions that yaya run has given rules of their own
 	tasks    *tasks    // that MCP clients have given to agents
-	people   people
-	gate     *folder.Gate
-	files    *tool_workspace.Plugin
-	shell    *tool_shell.Plugin
-	web      *tool_web.Plugin
-	coder    *strategy_coder.Plugin
-	hooks    *hooks.Hooks
-	spare    spareFolder
-	library  *agentskill.Library
-	skills   *skills.Plugin
-	helpers  *agent_tool.Plugin
-	memory   *memory_sqlite.Plugin
-	plugins  *thirdParty
-	packages *packages
-	models   *modelList
-	recorded *bus.Subscription
+	// resources are the sessions as MCP clients read them; nil without.
+	resources atomic.Pointer[sessionResources]
+	people    people
+	gate      *folder.Gate
+	files     *tool_workspace.Plugin
+	shell     *tool_shell.Plugin
+	web       *tool_web.Plugin
+	coder     *strategy_coder.Plugin
+	hooks     *hooks.Hooks
+	spare     spareFolder
+	library   *agentskill.Library
+	skills    *skills.Plugin
+	helpers   *agent_tool.Plugin
+	memory    *memory_sqlite.Plugin
+	plugins   *thirdParty
+	packages  *packages
+	models    *modelList
+	recorded  *bus.Subscription
 	// telemetry sends traces and metrics; nil if they go nowhere.
 	telemetry *telemetry.Telemetry
 	// unsent is why telemetry goes nowhere that should be sent.

@@ -61,6 +61,11 @@ func openFront(ctx context.Context, b *bridge, in *entrance, named []string, wit
 	}
 	f.ends.add(f.chats.Close)
 	b.down.OfferRun(newTaskTool(c, f.chats.Service))
+	endResources, err := offerSessions(b, f.chats.Service)
+	if err != nil {
+		return nil, err
+	}
+	f.ends.add(endResources)
 	f.sockets, f.agents, f.endSockets = newSockets(ctx, b, attempts)
 	f.ends.add(f.endSockets)
 	live, endLive, err := newLive(ctx, b, f.sockets)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/yaya-ai/yaya/internal/agentskill"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
@@ -18,10 +19,17 @@ const skillsServer = "skills"
 // that yaya works in if it is trusted. To the router it is a server without anything else.
 type skillPrompts struct{ core *core }
 
-// withSkills returns the servers of a router and, last, the skills: a configured server of
-// the same name comes first.
-func withSkills(servers func() []relay.Server, c *core) func() []relay.Server {
-	return func() []relay.Server { return append(servers(), skillPrompts{c}) }
+// withOwn returns the servers of a router and, last, yaya's own: the skills and, if it has them,
+// the sessions. A configured server of the same name comes first; the sessions give way to one.
+func withOwn(servers func() []relay.Server, c *core) func() []relay.Server {
+	return func() []relay.Server {
+		all := append(servers(), skillPrompts{c})
+		s := c.resources.Load()
+		if s == nil || slices.ContainsFunc(all, func(x relay.Server) bool { return x.Name() == sessionsServer }) {
+			return all
+		}
+		return append(all, s)
+	}
 }
 
 // Name implements [relay.ServerInfo].

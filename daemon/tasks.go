@@ -45,6 +45,21 @@ func newTasks() *tasks {
 	return &tasks{of: map[string]int{}, client: map[string]int{}, live: map[string]*task{}}
 }
 
+// through names the server that has the profiles of clients, before the first task.
+func (t *tasks) through(down *downstream.Server) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.down = down
+}
+
+// sees returns which tools a caller may use through a profile.
+func (t *tasks) sees(profile string, who tool.Caller) (func(*tool.Definition) bool, error) {
+	t.mu.Lock()
+	down := t.down
+	t.mu.Unlock()
+	return down.Sees(profile, who)
+}
+
 // take takes a place for a task, before anything is made for it. Nobody waits for one: what waits
 // would hold the places of those that it waits for.
 func (t *tasks) take(call tool.Call) (release func(), err error) {
@@ -137,7 +152,7 @@ func clientsOf(c *core, s *sessions.Service) func(session string) (kernel.Client
 			who = x.call.Caller
 			has = who.May
 		}
-		sees, err := c.tasks.down.Sees(of.Profile, who)
+		sees, err := c.tasks.sees(of.Profile, who)
 		if err != nil {
 			c.st.at.log.Warn().Err(err).Str("session", id).Str("profile", of.Profile).Msg("an agent gets no tools: the profile of the client that has begun its session cannot be used")
 			sees = nil

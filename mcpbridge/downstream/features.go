@@ -24,7 +24,7 @@ func (s *Server) list(ctx context.Context, x *exchange, k relay.Kind) ([]byte, e
 	}
 	out = append(jsonrpc.AppendString(out, k.Member), ':', '[')
 	for _, e := range s.cfg.Router.List(ctx, k) {
-		if !x.profile.server(e.Server.Name()) || (k.Key == "name" && !x.profile.named(e.Name)) {
+		if !s.shows(x, e.Server.Name()) || (k.Key == "name" && !x.profile.named(e.Name)) {
 			continue
 		}
 		if out[len(out)-1] != '[' {
@@ -92,7 +92,7 @@ func (s *Server) getPrompt(ctx context.Context, x *exchange) ([]byte, error) {
 		s.cfg.Boundary(ctx)
 		e, err = s.cfg.Router.Find(ctx, relay.Prompts, name)
 	}
-	if err != nil || !x.profile.server(e.Server.Name()) || !x.profile.named(name) {
+	if err != nil || !s.shows(x, e.Server.Name()) || !x.profile.named(name) {
 		return nil, fail(jsonrpc.CodeInvalidParams, "unknown prompt %q", clip(name))
 	}
 	x.served(e.Server.Name(), e.Own, name)
@@ -118,7 +118,7 @@ func (s *Server) resource(ctx context.Context, x *exchange) (relay.Server, strin
 		s.cfg.Boundary(ctx)
 		server, own, err = s.cfg.Router.Resource(ctx, uri)
 	}
-	if errors.Is(err, relay.ErrUnknown) || (err == nil && !x.profile.server(server.Name())) {
+	if errors.Is(err, relay.ErrUnknown) || (err == nil && !s.shows(x, server.Name())) {
 		return nil, "", x.noResource(uri)
 	}
 	return server, own, err
@@ -220,7 +220,7 @@ func (s *Server) completeArgument(ctx context.Context, x *exchange) ([]byte, err
 	default:
 		return nil, fail(jsonrpc.CodeInvalidParams, "ref: unknown type %q", clip(kind))
 	}
-	if err != nil || !x.profile.server(e.Server.Name()) {
+	if err != nil || !s.shows(x, e.Server.Name()) {
 		return nil, fail(jsonrpc.CodeInvalidParams, "ref: unknown name")
 	}
 	if !e.Server.Has("completions") {

@@ -213,7 +213,8 @@ func (s *Server) resubscribe(c *client, uris []string) {
 	for _, uri := range uris {
 		err := s.cfg.Router.Subscribe(ctx, c, uri, func(server string) bool {
 			p, err := s.profile(c.profile.path, tool.Caller{Principal: c.owner})
-			return err == nil && p.server(server)
+			// The scopes of others are not known before their next request.
+			return err == nil && p.server(server) && (c.owner == tool.Owner || s.scope(server) == "")
 		})
 		if err == nil {
 			c.mu.Lock()

@@ -45,6 +45,25 @@ func (s *Server) callRun(ctx context.Context, x *exchange, t tool.Tool) ([]byte,
 	return renderResult(res, x.modern)
 }
 
+// scope returns the scope that a server of yaya's own needs, "" for other servers.
+func (s *Server) scope(server string) string {
+	if s.cfg.Scope == nil {
+		return ""
+	}
+	return s.cfg.Scope(server)
+}
+
+// may reports whether a caller has the scope that a server of yaya's own needs.
+func (s *Server) may(who tool.Caller, server string) bool {
+	scope := s.scope(server)
+	return scope == "" || who.May(scope)
+}
+
+// shows reports whether the client of a request sees a server.
+func (s *Server) shows(x *exchange, server string) bool {
+	return x.profile.server(server) && s.may(x.caller, server)
+}
+
 // Profile returns the name of the profile that the client has come through.
 func (x *exchange) Profile() string { return x.profile.path }
 

@@ -59,6 +59,9 @@ type Config struct {
 	Caller func(*http.Request) (tool.Caller, bool)
 	// Profiles returns the configured profiles by name. Optional.
 	Profiles func() (map[string]Profile, error)
+	// Scope returns the scope that a caller needs to see a server of yaya's own, "" for none.
+	// Optional.
+	Scope func(server string) string
 	// Traffic records tool calls, and reads of resources and prompts. Optional.
 	Traffic *traffic.Log
 	// Telemetry sends traces and metrics; nil for none.

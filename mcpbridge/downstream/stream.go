@@ -81,7 +81,7 @@ func (st *stream) sees(server string) bool {
 		}
 		st.now.Store(now)
 	}
-	return now.profile != nil && now.profile.server(server)
+	return now.profile != nil && now.profile.server(server) && st.s.may(st.who, server)
 }
 
 func (st *stream) end() { st.once.Do(func() { close(st.over) }) }
@@ -286,10 +286,10 @@ type subscription struct {
 
 // subscribe subscribes to a resource of a server that the client sees.
 func (s *Server) subscribe(ctx context.Context, x *exchange, sub relay.Subscriber, uri string) error {
-	err := s.cfg.Router.Subscribe(ctx, sub, uri, x.profile.server)
+	err := s.cfg.Router.Subscribe(ctx, sub, uri, func(server string) bool { return s.shows(x, server) })
 	if errors.Is(err, relay.ErrUnknown) && ctx.Err() == nil {
 		s.cfg.Boundary(ctx) // its server may be in its first start
-		err = s.cfg.Router.Subscribe(ctx, sub, uri, x.profile.server)
+		err = s.cfg.Router.Subscribe(ctx, sub, uri, func(server string) bool { return s.shows(x, server) })
 	}
 	return err
 }

@@ -81,6 +81,9 @@ type Toolbox interface {
 	HasTool(name string) bool
 }
 
+// Own is a [Server] of yaya's own: only URIs that name it reach it.
+type Own interface{ Own() }
+
 // Router merges the servers. Its methods are safe for concurrent use.
 type Router struct {
 	// Servers returns the servers by name.
@@ -204,6 +207,7 @@ func (r *Router) Resource(ctx context.Context, uri string) (Server, string, erro
 		}
 		return nil, "", ErrUnknown
 	}
+	all = slices.DeleteFunc(all, func(s Server) bool { _, own := s.(Own); return own })
 	if len(all) == 1 {
 		return all[0], uri, nil
 	}
