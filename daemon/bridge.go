@@ -14,6 +14,7 @@ import (
 	"github.com/yaya-ai/yaya/mcpbridge/downstream"
 	"github.com/yaya-ai/yaya/mcpbridge/manage"
 	"github.com/yaya-ai/yaya/mcpbridge/oauth"
+	"github.com/yaya-ai/yaya/mcpbridge/relay"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 	"github.com/yaya-ai/yaya/mcpbridge/upstream"
 )
@@ -29,6 +30,8 @@ type bridge struct {
 	host     *feature.Host
 	down     *downstream.Server
 	followed *bus.Subscription // settings of sandboxes
+
+	endSkills func() // the watch over skills
 
 	past pastStates
 
@@ -80,6 +83,7 @@ func newBridge(ctx context.Context, c *core, l manage.Loaded, clients downstream
 	}
 	b.down = downstream.New(down)
 	c.tasks.through(b.down)
+	b.endSkills = watchSkills(b.down.Listening, skillPrompts{c}.listed, func() { router.Changed(skillsServer, relay.Prompts) })
 	b.mcp.Offer(mcpbridge.Face{Standing: b.down.Standing, Endpoint: endpointsOf(b.down)})
 	if b.followed, err = b.followSandbox(); err != nil {
 		return nil, errors.Join(err, b.Close(ctx))
@@ -121,6 +125,7 @@ func (b *bridge) onStatus(st feature.Status) {
 // Close ends the clients and what follows the settings. The servers go on until the turns that
 // use them have ended, see [bridge.endServers].
 func (b *bridge) Close(context.Context) error {
+	b.endSkills()
 	b.down.Close()
 	if b.followed != nil {
 		b.followed.Close()

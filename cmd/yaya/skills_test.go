@@ -74,6 +74,24 @@ func TestSkills(t *testing.T) {
 	}
 }
 
+// MIS-6: clients are told when skills come, in both eras.
+func TestSkillPromptsChange(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	b.serve()
+	legacy, modern := newRawClient(t, b.url(), false), newRawClient(t, b.url(), true)
+	modern.heard("none://")
+	b.skill(filepath.Join(b.dir, ".agents", "skills"), "late", "Comes late.", "Be late.")
+	for name, c := range map[string]*rawClient{"legacy": legacy, "modern": modern} {
+		if err := c.noted(0, func(m rawMessage) bool { return m.Method == "notifications/prompts/list_changed" }); err != nil {
+			t.Errorf("%s: %v, want a notification about the skill", name, err)
+		}
+		if got := fmt.Sprint(c.must("prompts/list", nil)["prompts"]); !strings.Contains(got, "skills__late") {
+			t.Errorf("%s: prompts are %s, want the skill", name, got)
+		}
+	}
+}
+
 // The skills of the examples are as the specification says.
 func TestExampleSkills(t *testing.T) {
 	t.Parallel()

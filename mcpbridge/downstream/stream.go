@@ -250,6 +250,13 @@ func (s *Server) tellChange(note string, servers ...string) {
 	}
 }
 
+// Listening reports whether a client has a stream for notifications of changes.
+func (s *Server) Listening() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.streams) > 0
+}
+
 // listening returns the open streams.
 func (s *Server) listening() []*stream {
 	s.mu.Lock()
