@@ -10,6 +10,9 @@ const (
 // reasons say why something may be beyond a limit, by figure and name. One for something
 // that is within its limit fails.
 var reasons = map[string]map[string]string{
+	fileLength: {
+		"sdk/go/events.go": "it is generated: constants and types for each event of the catalogue",
+	},
 	lostChains: {
 		"mcpbridge/servers.syntaxError": "the text names a package that users have never heard of, and nobody asks for its errors",
 	},

@@ -121,11 +121,16 @@ type Plugin interface {
 type Context interface {
 	Settings
 	Speaker
+	Tools
 	Log() *zerolog.Logger
 	// StateDir returns the plugin's own directory, and creates it if needed.
 	StateDir() (string, error)
 	// Secrets conceals the known secrets. It may be nil, and works then, too.
 	Secrets() *masked.Secrets
+}
+
+// Tools are those that a plugin offers.
+type Tools interface {
 	// RegisterTool offers a tool of version v1 until the plugin is unloaded. Only
 	// plugins of category tool may.
 	RegisterTool(t tool.Tool) error
