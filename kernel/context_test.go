@@ -23,12 +23,13 @@ import (
 // are a token of it. It calls the tool big a number of times, and then answers.
 type tight struct {
 	window int
-	calls  int    // of big in one turn
-	words  string // of the refusal; %d is the window, if it is named
-	size   int    // of a result
-	broken bool   // it makes no summaries
-	long   bool   // its summaries are too long
-	schema string // of its settings
+	calls  int     // of big in one turn
+	words  string  // of the refusal; %d is the window, if it is named
+	size   int     // of a result
+	broken bool    // it makes no summaries
+	long   bool    // its summaries are too long
+	schema string  // of its settings
+	price  float64 // of a call
 
 	runner *llm.Runner
 
@@ -47,7 +48,7 @@ func (p *tight) Manifest() plugin.Manifest {
 func (*tight) Subscriptions() []string { return []string{event.LLMCallRequest.Name()} }
 
 func (p *tight) OnLoad(_ context.Context, c plugin.Context) error {
-	p.runner = llm.NewRunner(llm.RunnerConfig{Emit: c.Emit})
+	p.runner = llm.NewRunner(llm.RunnerConfig{Emit: c.Emit, Price: func(string, string, event.Usage) float64 { return p.price }})
 	return nil
 }
 

@@ -24,6 +24,7 @@ import (
 	"github.com/yaya-ai/yaya/internal/journal"
 	"github.com/yaya-ai/yaya/internal/masked"
 	"github.com/yaya-ai/yaya/kernel/approval"
+	"github.com/yaya-ai/yaya/kernel/budget"
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/config"
 	"github.com/yaya-ai/yaya/kernel/event"
@@ -257,6 +258,7 @@ func (k *Kernel) drive() (err error) {
 			i, model, err := k.Settings.Providers().Active()
 			return i.ID, model, err
 		},
+		Budget:        budget.New(budget.Config{Data: k.cfg.Data, Sessions: k.sessions, Saved: k.Sessions.Saved, Limit: k.Settings.Int}),
 		Chosen:        k.chosen,
 		Fallbacks:     func() []string { return k.Settings.Texts("model.fallbacks") },
 		MaxIterations: func() int { return k.Settings.Int("loop.max_iterations") },

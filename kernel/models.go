@@ -21,7 +21,7 @@ func (k *Kernel) model(provider, model string) loop.Model {
 	}
 	out := loop.Model{ID: cmp.Or(model, k.modelOf(*i))}
 	facts := k.cfg.Models.Of(*i, out.ID, k.service(*i))
-	out.Blind, out.Likely = !facts.Pictures, facts.Room()
+	out.Blind, out.Priced, out.Likely = !facts.Pictures, facts.Prices != nil, facts.Room()
 	if n, ok := number(k.setting(*i, config.WindowField)); ok {
 		out.Window = n
 	} else if n, ok := number(k.schemaDefault(*i, config.WindowField)); ok { // which the plugin asks for

@@ -396,6 +396,9 @@ func (s *show) render(ctx context.Context, ev event.Event) {
 			}
 			fmt.Fprintf(s.err, "  %s\n", daemon.Printable(daemon.OneLine(p.Message), 200))
 		}
+	case event.Notice:
+		s.newline()
+		fmt.Fprintf(s.err, "  (%s)\n", daemon.Printable(daemon.OneLine(p.Text), 1000))
 	case event.LLMRetry:
 		s.newline()
 		fmt.Fprintf(s.err, "  (the model did not answer: %s; asked again after %s)\n", daemon.Printable(daemon.OneLine(p.Error), 200), chat.Waits(p.WaitS))

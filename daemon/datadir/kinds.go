@@ -72,6 +72,8 @@ var kinds = []kind{
 	{pattern: "certs/*/*.json", check: document('{'), lost: "when to ask for a certificate again: yaya asks at once"},
 	{pattern: "oauth/*.json", check: document('{'), lost: "an authorization at a server: sign in again (yaya mcp login SERVER)"},
 	{pattern: sessionFiles, check: document('{'), lost: "a session's title, settings and counted usage; its conversation is on its tape"},
+	{pattern: "sessions/*/spent.json", check: document('{'), lost: "what a session has cost, which budget.session_cents limits: it begins at nothing"},
+	{pattern: "spent.json", check: document('{'), lost: "what all sessions have cost today, which budget.day_cents limits: the day begins at nothing"},
 	{pattern: "sessions/.archive/*/session.json", check: document('{'), lost: "the title and settings of an archived session; its conversation is on its tape"},
 	{pattern: "sessions/*/events.ndjson", check: lines, lost: "nothing: the events are those of the tape, and begin again with it"},
 	{pattern: "traffic/*.ndjson", check: lines, lost: "recorded calls"},

@@ -48,6 +48,7 @@ const (
 	SessionReset      = "session_reset"
 	HistoryCompacted  = "history_compacted"
 	ModelChanged      = "model_changed"
+	Notice            = "notice"         // for people
 	ModelRetry        = "model_retry"    // the same model is asked again
 	ModelFallback     = "model_fallback" // another model is asked
 	Resync            = "resync"         // not in events.ndjson: it is for one client
@@ -159,6 +160,9 @@ type (
 	}
 	modelData struct {
 		Model string `json:"model" doc:"the id of a provider, or ID/MODEL; empty: the active one"`
+	}
+	noticeData struct {
+		Text string `json:"text"`
 	}
 	retryData struct {
 		Attempt    int     `json:"attempt" doc:"that failed, from 1"`
@@ -360,6 +364,8 @@ func note(n session.Note) (string, any, bool) {
 		return SessionFailed, endData{Error: p.Error, Kind: p.Kind}, true
 	case event.TurnCancelled:
 		return SessionCanceled, endData{Reason: p.Reason}, true
+	case event.Notice:
+		return Notice, noticeData{p.Text}, true
 	case event.LLMRetry:
 		return ModelRetry, retryData{p.Attempt, p.WaitS, p.Error, string(p.Kind), p.StatusCode}, true
 	case event.LLMFallback:

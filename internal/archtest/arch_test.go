@@ -37,6 +37,7 @@ var allowed = map[string][]string{
 	"kernel/plugin":                 {"kernel/event", "kernel/bus", "kernel/config", "kernel/tool"},
 	"kernel/models":                 {"kernel/event", "kernel/config"},
 	"kernel/loop":                   {"kernel/event", "kernel/bus", "kernel/session", "kernel/tool", "kernel/llm"},
+	"kernel/budget":                 {"kernel/event"},
 	"kernel":                        {"kernel/..."},
 	"plugins/strategy_react":        {"kernel/..."},
 	"plugins/llm_echo":              {"kernel/..."},

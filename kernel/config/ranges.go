@@ -21,6 +21,8 @@ var spans = map[string]span{
 	"compaction.threshold":      {1, 1_000_000_000},
 	"compaction.target":         {1, 1_000_000_000},
 	"compaction.tries":          {1, 100},
+	"budget.session_cents":      {1, 1_000_000_000},
+	"budget.day_cents":          {1, 1_000_000_000},
 	"traffic.days":              {0, 36_500},
 	"retention.sessions":        {0, 36_500},
 	"retention.archives":        {0, 36_500},

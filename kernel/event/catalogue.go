@@ -67,6 +67,7 @@ var (
 	TurnHasFailed    = define[TurnFailed]("turn.failed", Reliable, "kernel → all", kernelOnly)
 	TurnWasCancelled = define[TurnCancelled]("turn.cancelled", Reliable, "kernel → all", kernelOnly)
 	TurnNoted        = define[TurnNote]("turn.note", Reliable, "kernel → all", kernelOnly)
+	TurnNotice       = define[Notice]("turn.notice", Reliable, "kernel → all", kernelOnly)
 
 	VerifyWasStarted   = define[VerifyStarted]("verify.started", Reliable, "tool → all")
 	VerifyWasCompleted = define[VerifyCompleted]("verify.completed", Reliable, "tool → all")

@@ -77,6 +77,7 @@ var contract = map[string]string{
 	"turn.failed":                  "turn_id error kind",                                                                              // amendment
 	"turn.cancelled":               "turn_id reason",                                                                                  // amendment
 	"turn.note":                    "name text",                                                                                       // amendment
+	"turn.notice":                  "text",                                                                                            // amendment
 	"tool.progress":                "id progress total? message?",                                                                     // amendment
 	"verify.started":               "turn_id command",                                                                                 // amendment
 	"verify.completed":             "turn_id command exit_code? output_ref?",                                                          // amendment

@@ -414,6 +414,12 @@ type TurnCancelled struct {
 	Reason string `json:"reason"`
 }
 
+// Notice is the payload of turn.notice: a sentence for the people who read a conversation. Models do not
+// get it.
+type Notice struct {
+	Text string `json:"text"`
+}
+
 // TurnNote is the payload of turn.note: what yaya tells the model, at this place of the history
 // and in no later request changed. Of two notes with one name, the later one counts.
 type TurnNote struct {

@@ -58,6 +58,8 @@ type Config struct {
 	// ID/MODEL; the model is "" for the one that the provider has. Default: what the text says.
 	Chosen func(choice string) (provider, model string, err error)
 
+	// Budget limits what sessions cost. Default: nothing does.
+	Budget Budget
 	// Fallbacks are the models that are asked, one after the other, in the place of one that cannot
 	// answer, as ID or ID/MODEL. Default: none.
 	Fallbacks func() []string
@@ -114,6 +116,9 @@ func (c Config) withDefaults() Config {
 			return provider, model, nil
 		}
 	}
+	if c.Budget == nil {
+		c.Budget = unlimited{}
+	}
 	if c.Fallbacks == nil {
 		c.Fallbacks = func() []string { return nil }
 	}
@@ -162,6 +167,7 @@ type Model struct {
 	Likely int    // its window if no error of the service has named another; 0: not known
 	Answer int    // the output limit of its answers that is asked for, in tokens; 0: the service's
 	Blind  bool   // it takes no pictures
+	Priced bool   // its prices are known
 }
 
 // Loop runs the turns of all sessions.
@@ -193,9 +199,10 @@ type thread struct {
 	newest   *event.Event  // an adapter's message, which begins the next turn when this one ends
 	strategy string
 	provider string
-	noted    string   // what note is of, see turn.notes
-	note     string   // the skills that the system prompt lists
-	agents   []string // sub-agents of this session, whose threads go with it
+	noted    string          // what note is of, see turn.notes
+	note     string          // the skills that the system prompt lists
+	agents   []string        // sub-agents of this session, whose threads go with it
+	unpriced map[string]bool // models that were said to have no known prices
 }
 
 // New returns a loop that listens to adapters.
@@ -298,6 +305,7 @@ func (l *Loop) Release(id string) {
 		delete(l.threads, agent)
 	}
 	delete(l.threads, id)
+	l.cfg.Budget.Forget(id)
 }
 
 // own reports whether the loop itself has published an event.

@@ -11,7 +11,6 @@ import (
 
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/event"
-	"github.com/yaya-ai/yaya/kernel/llm"
 )
 
 // model calls the model once. It makes room for the request first if that nears the window,
@@ -36,7 +35,7 @@ func (t *turn) model(d event.DecideResponse) error {
 		case event.LLMResponse:
 			t.observe(ev)
 			t.weighed(req, r.Usage)
-			t.spent(r)
+			t.spent(req, r)
 			if strings.TrimSpace(r.Text) == "" && len(r.ToolCalls) == 0 && t.cut == "" { // it would pass for an answer
 				return failed(string(event.LLMEmpty), "the provider %s answered nothing: neither text nor calls of tools", req.Provider)
 			}
@@ -87,11 +86,6 @@ func (t *turn) fitting(d event.DecideResponse) (req event.LLMRequest, seen int, 
 		req, seen, err = t.request(d)
 	}
 	return req, seen, err
-}
-
-// spent counts what a call took.
-func (t *turn) spent(r event.LLMResponse) {
-	t.out.Usage, t.out.CostUSD = llm.Add(t.out.Usage, r.Usage), t.out.CostUSD+max(r.CostUSD, 0)
 }
 
 // step counts a model call of the turn.
@@ -185,6 +179,9 @@ func (t *turn) admit(history []event.Message) error {
 
 // call sends a request and returns how it ended.
 func (t *turn) call(req event.LLMRequest) (event.Event, error) {
+	if err := t.allowed(); err != nil {
+		return event.Event{}, err
+	}
 	ctx, cancel := context.WithTimeout(t.ctx, t.l.cfg.LLMTimeout())
 	defer cancel()
 	ev, err := t.ask(ctx, req)

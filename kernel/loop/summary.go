@@ -67,6 +67,9 @@ func (t *turn) sumUp(ctx context.Context, place string, req event.LLMRequest, to
 		return "", err
 	}
 	req.Params = params
+	if err := t.allowed(); err != nil {
+		return "", err
+	}
 	ctx, cancel := context.WithTimeout(ctx, t.l.cfg.LLMTimeout())
 	defer cancel()
 	ev, err := bus.Request(ctx, t.l.kernel, event.LLMCallRequest, place, req, event.LLMCallResponse.Kind(), event.LLMCallError.Kind())
@@ -78,7 +81,7 @@ func (t *turn) sumUp(ctx context.Context, place string, req event.LLMRequest, to
 	}
 	switch r := ev.Payload.(type) {
 	case event.LLMResponse:
-		t.spent(r)
+		t.spent(req, r)
 		return session.Shortened(r.Text, 8*tokens), nil // max_tokens is a wish
 	case event.LLMError:
 		if narrow := t.narrow; r.Overflow {

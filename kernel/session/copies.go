@@ -97,7 +97,7 @@ func (m *Manager) family(id string, visit func(h start, tape string) error) erro
 
 // copied are the files in a session's folder that go with it. The record of what clients were sent follows from
 // the tape.
-var copied = []string{"session.json", "attachments", "artifacts"}
+var copied = []string{"session.json", "spent.json", "attachments", "artifacts"}
 
 // Files lists the files of a session of this node that are copied, those of its sub-agents included.
 func (m *Manager) Files(id string) (out []File, err error) {

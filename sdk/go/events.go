@@ -53,6 +53,7 @@ const (
 	KindTurnCompleted              = "turn.completed"
 	KindTurnFailed                 = "turn.failed"
 	KindTurnNote                   = "turn.note"
+	KindTurnNotice                 = "turn.notice"
 	KindTurnStarted                = "turn.started"
 	KindUserInterrupt              = "user.interrupt"
 	KindUserMessageReceived        = "user.message.received"
@@ -484,6 +485,11 @@ type TurnFailedPayload struct {
 // TurnNotePayload is the payload of turn.note.
 type TurnNotePayload struct {
 	Name string `json:"name"`
+	Text string `json:"text"`
+}
+
+// TurnNoticePayload is the payload of turn.notice.
+type TurnNoticePayload struct {
 	Text string `json:"text"`
 }
 

@@ -427,6 +427,11 @@ export interface TurnNote {
   text: string;
 }
 
+/** The payload of turn.notice. */
+export interface TurnNotice {
+  text: string;
+}
+
 /** The payload of turn.started. */
 export interface TurnStarted {
   model?: string;
@@ -507,6 +512,7 @@ export interface Payloads {
   "turn.completed": TurnCompleted;
   "turn.failed": TurnFailed;
   "turn.note": TurnNote;
+  "turn.notice": TurnNotice;
   "turn.started": TurnStarted;
   "user.interrupt": UserInterrupt;
   "user.message.received": UserMessageReceived;

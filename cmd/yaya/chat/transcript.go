@@ -234,6 +234,8 @@ func (t *transcript) take(ev Event) {
 			text = "long results of tools were shortened for the model"
 		}
 		t.add(block{kind: note, text: text})
+	case "notice":
+		t.add(block{kind: note, text: d.Text})
 	case "model_retry":
 		t.add(block{kind: note, text: fmt.Sprintf("the model did not answer (%s); asked again after %s", d.Error, Waits(d.Wait))})
 	case "model_fallback":

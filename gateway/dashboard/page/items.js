@@ -42,6 +42,7 @@ export const SHOWN = new Set([
   'verify.completed',
   'session.compaction.completed',
   'turn.note',
+  'turn.notice',
   'llm.call.retry',
   'llm.call.fallback',
 ]);
@@ -248,6 +249,9 @@ export class Items {
             undone: (d.text ?? '').split('\n').slice(1),
             ts,
           });
+        break;
+      case 'turn.notice':
+        this.add({ key, kind: 'note', tone: '', text: d.text, ts });
         break;
       case 'llm.call.retry':
         this.add({

@@ -733,6 +733,20 @@ export interface components {
             /** @enum {string} */
             type: "model_retry";
         };
+        Event_notice: {
+            data: components["schemas"]["NoticeData"];
+            /** Format: int64 */
+            entry_id?: number;
+            epoch: string;
+            /** Format: int64 */
+            seq: number;
+            session_id: string;
+            /** Format: date-time */
+            ts: string;
+            turn_id: string;
+            /** @enum {string} */
+            type: "notice";
+        };
         Event_queue_changed: {
             data: components["schemas"]["QueueData"];
             /** Format: int64 */
@@ -1005,6 +1019,9 @@ export interface components {
             workspace_path: string;
         };
         Nothing: Record<string, never>;
+        NoticeData: {
+            text: string;
+        };
         OutArchivesBody: {
             archives: components["schemas"]["Archived"][] | null;
             /** @description cursor of the next page */
@@ -1133,7 +1150,7 @@ export interface components {
             workspace_path: string;
         };
         /** @description The data of a server-sent event, and a line of events.ndjson. An event with an entry_id is on the tape, and a client can resume from its id <epoch>:<seq>; the others are volatile. */
-        SessionEvent: components["schemas"]["Event_approval_denied"] | components["schemas"]["Event_approval_granted"] | components["schemas"]["Event_approval_requested"] | components["schemas"]["Event_approval_withdrawn"] | components["schemas"]["Event_history_compacted"] | components["schemas"]["Event_message_added"] | components["schemas"]["Event_model_changed"] | components["schemas"]["Event_model_fallback"] | components["schemas"]["Event_model_output_completed"] | components["schemas"]["Event_model_output_delta"] | components["schemas"]["Event_model_retry"] | components["schemas"]["Event_queue_changed"] | components["schemas"]["Event_resync"] | components["schemas"]["Event_session_canceled"] | components["schemas"]["Event_session_completed"] | components["schemas"]["Event_session_created"] | components["schemas"]["Event_session_failed"] | components["schemas"]["Event_session_reset"] | components["schemas"]["Event_tool_call_completed"] | components["schemas"]["Event_tool_call_started"] | components["schemas"]["Event_tool_progress"] | components["schemas"]["Event_turn_completed"] | components["schemas"]["Event_turn_started"] | components["schemas"]["Event_verify_completed"] | components["schemas"]["Event_verify_started"];
+        SessionEvent: components["schemas"]["Event_approval_denied"] | components["schemas"]["Event_approval_granted"] | components["schemas"]["Event_approval_requested"] | components["schemas"]["Event_approval_withdrawn"] | components["schemas"]["Event_history_compacted"] | components["schemas"]["Event_message_added"] | components["schemas"]["Event_model_changed"] | components["schemas"]["Event_model_fallback"] | components["schemas"]["Event_model_output_completed"] | components["schemas"]["Event_model_output_delta"] | components["schemas"]["Event_model_retry"] | components["schemas"]["Event_notice"] | components["schemas"]["Event_queue_changed"] | components["schemas"]["Event_resync"] | components["schemas"]["Event_session_canceled"] | components["schemas"]["Event_session_completed"] | components["schemas"]["Event_session_created"] | components["schemas"]["Event_session_failed"] | components["schemas"]["Event_session_reset"] | components["schemas"]["Event_tool_call_completed"] | components["schemas"]["Event_tool_call_started"] | components["schemas"]["Event_tool_progress"] | components["schemas"]["Event_turn_completed"] | components["schemas"]["Event_turn_started"] | components["schemas"]["Event_verify_completed"] | components["schemas"]["Event_verify_started"];
         SessionRow: {
             /** Format: int64 */
             approval_timeout_seconds?: number;

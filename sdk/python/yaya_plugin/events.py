@@ -590,6 +590,12 @@ class TurnNote(TypedDict):
     text: str
 
 
+class TurnNotice(TypedDict):
+    """The payload of turn.notice."""
+
+    text: str
+
+
 class TurnStartedRequired(TypedDict):
     """Has the members of TurnStarted that are always there."""
 
@@ -688,6 +694,7 @@ PAYLOADS: Dict[str, Any] = {
     "turn.completed": TurnCompleted,
     "turn.failed": TurnFailed,
     "turn.note": TurnNote,
+    "turn.notice": TurnNotice,
     "turn.started": TurnStarted,
     "user.interrupt": UserInterrupt,
     "user.message.received": UserMessageReceived,
