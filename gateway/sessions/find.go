@@ -256,7 +256,7 @@ func (s *Service) adopt(k *session.Session) (*record, error) {
 	if r.SystemPrompt, err = k.System(); err != nil {
 		return nil, err
 	}
-	if r.Session.Model, err = k.Model(); err != nil { // a fork's entries may lack it
+	if r.Model, err = k.Model(); err != nil { // a fork's entries may lack it
 		return nil, err
 	}
 	if err := s.save(*r); err != nil {

@@ -389,7 +389,7 @@ func (s *Service) patch(ctx context.Context, id string, c changes) (Session, err
 		set(&r.AutoRun, c.AutoRun)
 		set(&r.SystemPrompt, c.SystemPrompt)
 		set(&r.Strategy, c.Strategy)
-		set(&r.Session.Model, c.Model)
+		set(&r.Model, c.Model)
 		set(&r.ApprovalTimeout, c.ApprovalTimeout)
 	})
 }

@@ -120,7 +120,7 @@ func (s *Service) persist(id string) error {
 
 // save writes a session.json.
 func (s *Service) save(r record) error {
-	r.Chosen = r.Session.Model
+	r.Chosen = r.Model
 	raw, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return err
@@ -156,7 +156,7 @@ func (s *Service) read(folder string) (record, error) {
 	if err := json.Unmarshal(raw, &r); err != nil || r.ID == "" {
 		return r, fmt.Errorf("%s/%s is not a session's: %w", folder, recordFile, errors.Join(err, fs.ErrInvalid))
 	}
-	r.Session.Model = r.Chosen
+	r.Model = r.Chosen
 	return r, nil
 }
 

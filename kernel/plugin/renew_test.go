@@ -358,7 +358,7 @@ func TestRenewTool(t *testing.T) {
 		if e, ok := w.reg.Snapshot().Lookup("tongs"); !ok || e.Def.Description != tongs("2.0.0").Definition().Description {
 			t.Errorf("the tool is %+v, want the newer one", e)
 		}
-		if err := w.Registry.Stop(); err != nil {
+		if err := w.Stop(); err != nil {
 			t.Fatal(err)
 		}
 		if unloaded = have.RenewTool(tongs("3.0.0")); unloaded == nil || w.reg.Snapshot().Len() != 0 {
