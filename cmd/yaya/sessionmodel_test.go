@@ -119,7 +119,7 @@ func TestModelOfASession(t *testing.T) {
 
 	// A provider that was removed is named.
 	b.must("provider", "remove", "other")
-	if _, got := b.answers(child, "four", "session_failed"); !strings.Contains(got, `the model \"other\" of this session`) || !strings.Contains(got, "choose another one") {
+	if _, got := b.answers(child, "four", "session_failed"); !strings.Contains(got, `this session: the model \"other\": there is no provider`) || !strings.Contains(got, "choose another one") {
 		t.Errorf("the turn failed with %s, want the model and what to do", got)
 	}
 }
