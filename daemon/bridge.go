@@ -50,7 +50,7 @@ func newBridge(ctx context.Context, c *core, l manage.Loaded, clients downstream
 	grants.Learn = at.secrets.Declare
 	limits := serverLimits(at.settings)
 	cfg := mcpbridge.Config{
-		Servers: l.Servers, Invalid: l.Invalid, Registry: k.Tools, Artifacts: k.Artifacts, Procs: c.procs, HTTP: b.http, Grants: grants, Trust: st.trust,
+		Servers: l.Servers, Invalid: l.Invalid, Registry: k.Tools, Dispatcher: k.Dispatch, Artifacts: k.Artifacts, Procs: c.procs, HTTP: b.http, Grants: grants, Trust: st.trust,
 		Eras:    upstream.NewEras(at.data, func(err error) { at.log.Warn().Err(err).Msg("protocol eras") }),
 		Secrets: at.secrets, Mask: at.secrets.String, Secret: at.vault.Get, Env: os.LookupEnv, PassEnv: func() []string { return at.settings.Texts("servers.pass_env") },
 		Sandboxes: st.sandboxes, Permits: st.permitted, MayStart: c.mayStart, Refuse: st.self.refuse,

@@ -89,12 +89,14 @@ var (
 // Config assembles a bridge. Registry, Procs, HTTP, Env and Home are required.
 type Config struct {
 	// Servers start when the plugin is loaded; Invalid ones are reported.
-	Servers   []servers.Server
-	Invalid   []servers.Invalid
-	Registry  *tool.Registry
-	Procs     *proc.Manager
-	HTTP      http.RoundTripper
-	Artifacts *tool.Store
+	Servers  []servers.Server
+	Invalid  []servers.Invalid
+	Registry *tool.Registry
+	// Dispatcher decides about agents' reads of resources. Without it, agents have none.
+	Dispatcher *tool.Dispatcher
+	Procs      *proc.Manager
+	HTTP       http.RoundTripper
+	Artifacts  *tool.Store
 	// Trust stores the user's approvals. Without it, everything counts as approved.
 	Trust *trust.Store
 	// MayStart is called before each connection to a server that a project brings, and at each

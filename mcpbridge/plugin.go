@@ -32,6 +32,9 @@ func (b *Bridge) OnLoad(ctx context.Context, c plugin.Context) error {
 	b.mu.Lock()
 	b.emit = c.Emit
 	b.mu.Unlock()
+	if err := b.registerResources(c); err != nil {
+		return err
+	}
 	for _, inv := range b.cfg.Invalid {
 		b.Invalid(inv)
 	}

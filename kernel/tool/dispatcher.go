@@ -247,6 +247,12 @@ func (d *Dispatcher) Verdict(ctx context.Context, call Call, def Definition) Ver
 	return d.strictest(ctx, hooks, call, def, def)
 }
 
+// Ruled returns the decision of rules alone about a call that may never be made: hooks take each call
+// that they see for one, and count it.
+func (d *Dispatcher) Ruled(ctx context.Context, call Call, def Definition) Verdict {
+	return d.decide(ctx, call, def)
+}
+
 func (d *Dispatcher) finish(call Call, def Definition, res Result, start time.Time) Result {
 	res = d.conceal(res)
 	if d.cfg.Observer != nil {

@@ -169,3 +169,15 @@ func TestReservedNamesDoNotRun(t *testing.T) {
 		}
 	}
 }
+
+// An operation that is in no snapshot has its arguments checked like a tool, unless the call is native.
+func TestRunChecksArguments(t *testing.T) {
+	d := tool.NewDispatcher(tool.DispatcherConfig{Registry: new(tool.Registry)})
+	def := tool.Definition{Name: "x", Identity: tool.Identity{Tool: "x"}, Kind: tool.KindRead, InputSchema: []byte(`{"type":"object","required":["uri"]}`)}
+	op := &raw{def: def, run: func(context.Context, tool.Call) (tool.Result, error) { return tool.OK("ran"), nil }}
+	for args, want := range map[string]bool{`{"uri":"a"}`: true, `{}`: false, `[]`: false} {
+		if res := d.Run(t.Context(), op, tool.Call{Name: "x", Args: []byte(args), Caller: tool.LocalOwner}); res.OK != want || (!want && res.ErrorKind != tool.ErrValidation) {
+			t.Errorf("Run with %s = %+v, want OK %t, or %s", args, res, want, tool.ErrValidation)
+		}
+	}
+}

@@ -93,6 +93,34 @@ func normalise(store *tool.Store, call tool.Call, raw json.RawMessage) (tool.Res
 	return res, nil
 }
 
+// ResourceResult converts the raw result of a resources/read into the host's representation, as
+// normalise does that of a tool.
+func ResourceResult(store *tool.Store, call tool.Call, raw json.RawMessage) (tool.Result, error) {
+	var r struct {
+		Contents []json.RawMessage `json:"contents"`
+	}
+	if err := json.Unmarshal(raw, &r); err != nil {
+		return tool.Fail(tool.ErrTool, "the server's result is malformed: %v", err), nil
+	}
+	type item struct {
+		Type     string          `json:"type"`
+		Resource json.RawMessage `json:"resource"`
+	}
+	items := make([]item, 0, min(len(r.Contents), maxItems+1))
+	for _, c := range r.Contents[:min(len(r.Contents), maxItems+1)] {
+		items = append(items, item{"resource", c})
+	}
+	content, err := json.Marshal(map[string]any{"content": items})
+	if err != nil {
+		return tool.Result{}, err
+	}
+	res, err := normalise(store, call, content)
+	if err == nil && len(r.Contents) == 0 {
+		res.Display = []tool.Block{tool.Text("[the resource is empty]")}
+	}
+	return res, err
+}
+
 // progressOf reads a progress notification.
 func progressOf(n note) (tool.Progress, bool) {
 	if n.method != "notifications/progress" {
