@@ -89,18 +89,18 @@ func (s Set) Find(name string) (File, error) {
 func Look(in *agentskill.Folder, user string) Set {
 	var s Set
 	if in != nil {
-		s.look(filepath.Join(in.Dir, filepath.FromSlash(ProjectFolder)), true, in.Check, func() (*os.Root, error) { return in.Root.OpenRoot(ProjectFolder + "/.") })
+		look(&s, filepath.Join(in.Dir, filepath.FromSlash(ProjectFolder)), true, in.Check, func() (*os.Root, error) { return in.Root.OpenRoot(ProjectFolder + "/.") })
 	}
 	if user != "" {
-		s.look(user, false, nil, func() (*os.Root, error) { return os.OpenRoot(user + "/.") })
+		look(&s, user, false, nil, func() (*os.Root, error) { return os.OpenRoot(user + "/.") })
 	}
 	slices.SortStableFunc(s.Files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
 	s.Files = slices.CompactFunc(s.Files, func(a, b File) bool { return a.Name == b.Name }) // the project's come first
 	return s
 }
 
-// look reads a folder; one that is not there has no files.
-func (s *Set) look(dir string, project bool, check func(*os.File, fs.FileInfo) error, open func() (*os.Root, error)) {
+// look adds the files of a folder; one that is not there has no files.
+func look(s *Set, dir string, project bool, check func(*os.File, fs.FileInfo) error, open func() (*os.Root, error)) {
 	root, err := open()
 	if errors.Is(err, fs.ErrNotExist) {
 		return

@@ -223,8 +223,8 @@ func (p *Plugin) run(ctx context.Context, c plugin.Context, call tool.Call, a ar
 	if err != nil {
 		return tool.Result{}, err
 	}
-	goal := chosen.instructed(a.Goal)
 	a.Tools = chosen.tools
+	goal := chosen.instructed(a.Goal)
 	root := event.Root(call.SessionID)
 	release, err := p.claim(call.SessionID, root)
 	if err != nil {

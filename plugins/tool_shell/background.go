@@ -138,7 +138,7 @@ func (p *Plugin) launch(ctx context.Context, call tool.Call, c *command, j *job)
 	if c.limit > 0 {
 		limit = newClock(c.limit, j.halt)
 	}
-	go p.attend(j, c, child, watch, limit, over)
+	go p.attend(j, c, child, watch, limit, over) //nolint:gosec // a job outlives its call
 	return nil
 }
 
