@@ -32,6 +32,7 @@ import (
 	"github.com/yaya-ai/yaya/plugins/skills"
 	"github.com/yaya-ai/yaya/plugins/strategy_coder"
 	"github.com/yaya-ai/yaya/plugins/strategy_react"
+	"github.com/yaya-ai/yaya/plugins/tool_plan"
 	"github.com/yaya-ai/yaya/plugins/tool_shell"
 	"github.com/yaya-ai/yaya/plugins/tool_web"
 	"github.com/yaya-ai/yaya/plugins/tool_workspace"
@@ -54,6 +55,7 @@ type core struct {
 	files     *tool_workspace.Plugin
 	shell     *tool_shell.Plugin
 	web       *tool_web.Plugin
+	plan      *tool_plan.Plugin
 	coder     *strategy_coder.Plugin
 	hooks     *hooks.Hooks
 	spare     spareFolder
@@ -147,6 +149,7 @@ func openCore(ctx context.Context, st *stores) (_ *core, err error) {
 		OwnParts: c.packages.shown, Undo: c.undone.Store,
 	})
 	c.web = tool_web.New(sandbox.Web{Listens: st.sandboxes.Listens}, c.shell, k.Artifacts)
+	c.plan = tool_plan.New(k.Sessions)
 	k.Dispatch.SetWitness(c.shell.Unreviewed)
 	c.coder = strategy_coder.New(strategy_coder.Config{Folder: c.folder, Trusted: c.gate.Trusted, Guard: st.guard, Verify: c.shell})
 	c.library = agentskill.NewLibrary(at.UserSkills()...)
@@ -159,7 +162,7 @@ func openCore(ctx context.Context, st *stores) (_ *core, err error) {
 	k.AddStanding(c.shell.Note)
 	k.AddStanding(c.helpers.Note)
 	c.plugins = newThirdParty(c)
-	for _, h := range []tool.Hook{c.files.Hook(), c.shell.Hook(), c.coder.Hook(), c.commands} {
+	for _, h := range []tool.Hook{c.files.Hook(), c.shell.Hook(), c.plan.Hook(), c.coder.Hook(), c.commands} {
 		k.Dispatch.AddHook(h)
 	}
 	return c, c.startHooks(ctx)
@@ -179,7 +182,7 @@ func (c *core) agents() []plugin.Plugin {
 		llm_gemini.New(env),
 		c.memory,
 		c.helpers,
-		c.files, c.shell, c.web, c.coder, c.skills, c.skills.Tool(),
+		c.files, c.shell, c.web, c.plan, c.coder, c.skills, c.skills.Tool(),
 	}
 }
 

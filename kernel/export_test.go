@@ -2,3 +2,6 @@ package kernel
 
 // PictureType is pictureType for tests.
 var PictureType = pictureType
+
+// Planning is [Kernel.planning] for tests.
+var Planning = (*Kernel).planning

@@ -174,6 +174,7 @@ func (k *Kernel) decide() (err error) {
 		Registry: k.Tools, Observer: k.cfg.Observer, Artifacts: k.Artifacts, Secrets: k.cfg.Secrets, Log: k.cfg.Log,
 		Policy: approval.Policy{Rules: config.Derive(k.Settings, k.rules)}, Approver: k.Approvals, Agent: k.agent,
 	})
+	k.Dispatch.SetLimit(k.planning)
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package sessions
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -21,6 +22,7 @@ import (
 // made is a request to make a session, checked.
 type made struct {
 	workspace, system, title, strategy, model string
+	mode                                      session.Mode
 	autoRun                                   bool
 	approvalTimeout                           int
 	key, digest                               string
@@ -52,7 +54,7 @@ func (s *Service) checked(who auth.Principal, b newSession) (made, error) {
 	}
 	secrets := s.cfg.Secrets
 	return made{
-		workspace: filepath.Clean(dir), system: secrets.ConcealString(b.SystemPrompt), title: secrets.ConcealString(b.Title), strategy: b.Strategy, model: b.Model,
+		workspace: filepath.Clean(dir), system: secrets.ConcealString(b.SystemPrompt), title: secrets.ConcealString(b.Title), strategy: b.Strategy, model: b.Model, mode: cmp.Or(session.Mode(b.Mode), session.Work),
 		autoRun: b.AutoRun == nil || *b.AutoRun, approvalTimeout: b.ApprovalTimeout, digest: digest(string(raw)),
 	}, nil
 }
@@ -98,14 +100,14 @@ func (s *Service) make(m made) (Session, error) {
 	now := now()
 	r := record{Session: Session{
 		ID: newID("sess_", now), CreatedAt: now, UpdatedAt: now, Status: Active, Workspace: m.workspace, SystemPrompt: m.system, AutoRun: m.autoRun,
-		Title: m.title, Strategy: m.strategy, Model: m.model, ApprovalTimeout: m.approvalTimeout,
+		Title: m.title, Strategy: m.strategy, Model: m.model, Mode: m.mode, ApprovalTimeout: m.approvalTimeout,
 	}, Key: m.key, Digest: m.digest, Client: m.client}
 	r.touch(time.Now())
 	// The folder first: a crash leaves one without a tape, which is not a session.
 	if err := s.save(r); err != nil {
 		return Session{}, err
 	}
-	k, err := s.cfg.Sessions.Open(r.ID, m.workspace)
+	k, err := s.cfg.Sessions.OpenIn(r.ID, m.workspace, m.mode)
 	if err == nil && m.system != "" {
 		err = k.SetSystem(m.system)
 	}
@@ -160,6 +162,9 @@ func (s *Service) Fork(ctx context.Context, id, child string) (Session, error) {
 	k, err = s.cfg.Sessions.Fork(id, r.ID)
 	if err == nil && r.SystemPrompt != "" {
 		err = k.SetSystem(r.SystemPrompt)
+	}
+	if err == nil {
+		r.Mode, err = k.Mode() // it may have changed since
 	}
 	if err != nil {
 		return Session{}, err

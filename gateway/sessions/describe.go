@@ -19,7 +19,7 @@ var eventData = map[string]any{
 	ToolStarted: toolStartedData{}, ToolCompleted: toolCompletedData{}, ApprovalAsked: askData{}, ApprovalGranted: answerData{}, ApprovalDenied: answerData{},
 	TurnCompleted: endData{}, SessionCompleted: nothing{}, SessionFailed: endData{}, SessionCanceled: endData{},
 	ToolProgress: progressData{}, ApprovalWithdrawn: answerData{}, QueueChanged: queueData{}, VerifyStarted: verifyData{}, VerifyCompleted: verifyData{},
-	SessionReset: endData{}, HistoryCompacted: compactedData{}, ModelChanged: modelData{}, Notice: noticeData{}, ModelRetry: retryData{}, ModelFallback: fallbackData{}, Resync: resyncData{},
+	SessionReset: endData{}, HistoryCompacted: compactedData{}, ModelChanged: modelData{}, ModeChanged: modeData{}, Notice: noticeData{}, ModelRetry: retryData{}, ModelFallback: fallbackData{}, Resync: resyncData{},
 }
 
 // fileRoutes declares the operations that are not JSON in and JSON out.

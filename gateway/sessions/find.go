@@ -256,6 +256,9 @@ func (s *Service) adopt(k *session.Session) (*record, error) {
 	if r.SystemPrompt, err = k.System(); err != nil {
 		return nil, err
 	}
+	if r.Mode, err = k.Mode(); err != nil {
+		return nil, err
+	}
 	if r.Model, err = k.Model(); err != nil { // a fork's entries may lack it
 		return nil, err
 	}

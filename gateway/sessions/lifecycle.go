@@ -65,6 +65,7 @@ type (
 		Title           string `json:"title,omitempty" maxLength:"200"`
 		Strategy        string `json:"strategy,omitempty" maxLength:"64"`
 		Model           string `json:"model,omitempty" maxLength:"256" doc:"the model: the id of a provider, or ID/MODEL; empty: the active one, whichever that is"`
+		Mode            string `json:"mode,omitempty" enum:"work,plan" doc:"plan: the agent only reads until a person has approved its plan; work by default"`
 		ApprovalTimeout int    `json:"approval_timeout_seconds,omitempty" minimum:"0" maximum:"86400" doc:"how long asks wait; 0 is the configured time"`
 	}
 )
@@ -355,6 +356,7 @@ type changes struct {
 	SystemPrompt    *string `json:"system_prompt,omitempty" maxLength:"262144"`
 	Strategy        *string `json:"strategy,omitempty" maxLength:"64"`
 	Model           *string `json:"model,omitempty" maxLength:"256" doc:"the model: the id of a provider, or ID/MODEL; empty: the active one, whichever that is; a turn that runs goes on with it"`
+	Mode            *string `json:"mode,omitempty" enum:"work,plan" doc:"plan: the agent only reads until a person has approved its plan; a turn that runs keeps to it from its next call"`
 	ApprovalTimeout *int    `json:"approval_timeout_seconds,omitempty" minimum:"0" maximum:"86400"`
 }
 
@@ -379,6 +381,11 @@ func (s *Service) patch(ctx context.Context, id string, c changes) (Session, err
 			return Session{}, err
 		}
 	}
+	if c.Mode != nil {
+		if err := k.SetMode(ctx, session.Mode(*c.Mode)); err != nil {
+			return Session{}, err
+		}
+	}
 	if c.SystemPrompt != nil {
 		if err := k.SetSystem(*c.SystemPrompt); err != nil {
 			return Session{}, err
@@ -390,6 +397,7 @@ func (s *Service) patch(ctx context.Context, id string, c changes) (Session, err
 		set(&r.SystemPrompt, c.SystemPrompt)
 		set(&r.Strategy, c.Strategy)
 		set(&r.Model, c.Model)
+		set(&r.Mode, (*session.Mode)(c.Mode))
 		set(&r.ApprovalTimeout, c.ApprovalTimeout)
 	})
 }

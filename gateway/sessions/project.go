@@ -48,6 +48,7 @@ const (
 	SessionReset      = "session_reset"
 	HistoryCompacted  = "history_compacted"
 	ModelChanged      = "model_changed"
+	ModeChanged       = "mode_changed"
 	Notice            = "notice"         // for people
 	ModelRetry        = "model_retry"    // the same model is asked again
 	ModelFallback     = "model_fallback" // another model is asked
@@ -160,6 +161,9 @@ type (
 	}
 	modelData struct {
 		Model string `json:"model" doc:"the id of a provider, or ID/MODEL; empty: the active one"`
+	}
+	modeData struct {
+		Mode session.Mode `json:"mode" enum:"work,plan"`
 	}
 	noticeData struct {
 		Text string `json:"text"`
@@ -378,6 +382,9 @@ func note(n session.Note) (string, any, bool) {
 	switch n.Name {
 	case noteClosed:
 		return SessionCompleted, nothing{}, true
+	case session.NoteMode:
+		mode, ok := session.ModeOf(n.Data)
+		return ModeChanged, modeData{mode}, ok
 	case session.NoteModel:
 		model, ok := session.ChosenModel(n.Data)
 		return ModelChanged, modelData{model}, ok

@@ -1,6 +1,7 @@
 package sessions
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -60,7 +61,9 @@ type Session struct {
 	AutoRun      bool      `json:"auto_run" doc:"whether messages start turns unless they say otherwise"`
 	Strategy     string    `json:"strategy,omitempty" doc:"that drives its turns; the configured one by default"`
 	Model        string    `json:"model,omitempty" doc:"that was chosen for it: the id of a provider, or ID/MODEL; the active one by default"`
-	ParentID     string    `json:"parent_id,omitempty" doc:"the session that it was forked from"`
+	// Mode is that of the tape; nothing else decides about it.
+	Mode     session.Mode `json:"mode" enum:"work,plan" doc:"plan: the agent only reads until a person has approved its plan"`
+	ParentID string       `json:"parent_id,omitempty" doc:"the session that it was forked from"`
 	// ApprovalTimeout is in seconds; 0 is the configured one.
 	ApprovalTimeout int          `json:"approval_timeout_seconds,omitempty"`
 	Usage           SessionUsage `json:"usage"`
@@ -156,7 +159,7 @@ func (s *Service) read(folder string) (record, error) {
 	if err := json.Unmarshal(raw, &r); err != nil || r.ID == "" {
 		return r, fmt.Errorf("%s/%s is not a session's: %w", folder, recordFile, errors.Join(err, fs.ErrInvalid))
 	}
-	r.Model = r.Chosen
+	r.Model, r.Mode = r.Chosen, cmp.Or(r.Mode, session.Work)
 	return r, nil
 }
 
@@ -235,6 +238,10 @@ func (r *record) note(n session.Note, turn string, price func(model string, u ev
 		}
 	case noteClosed:
 		r.Status = Completed
+	case session.NoteMode:
+		if m, ok := session.ModeOf(n.Data); ok {
+			r.Mode = m
+		}
 	case session.NoteModel:
 		if m, ok := session.ChosenModel(n.Data); ok {
 			r.Model = m

@@ -53,6 +53,7 @@ var allowed = map[string][]string{
 	"plugins/tool_workspace":        {"kernel/..."},
 	"plugins/tool_shell":            {"kernel/..."},
 	"plugins/tool_web":              {"kernel/..."},
+	"plugins/tool_plan":             {"kernel/..."},
 	"plugins/strategy_coder":        {"kernel/..."},
 	"plugins/skills":                {"kernel/..."},
 	"plugins/remote":                {"kernel/..."},

@@ -124,6 +124,9 @@ func (t *turn) request(d event.DecideResponse) (req event.LLMRequest, seen int, 
 		err = t.tell(append(t.standing(history), d.Notes...)...)
 	}
 	if err == nil {
+		err = t.tellMode()
+	}
+	if err == nil {
 		history, err = t.history() // with what was just told
 	}
 	if err != nil {

@@ -15,6 +15,7 @@ const (
 	noteMemories = "memories"
 	noteHooks    = "hooks"
 	noteSkills   = "skills"
+	noteMode     = "mode"
 )
 
 // Notes tell the model what changes during a session. They are part of the history. The system
@@ -68,6 +69,39 @@ func (t *turn) tellIn(history []event.Message, name, text string) error {
 	}
 	t.told[name] = text
 	return nil
+}
+
+// Notes about the mode of a session.
+const (
+	planning     = "This session plans. Until its user has approved a plan, tools that write, run commands or call out are refused. Read what the task needs, then hand in the plan with propose_plan; the work begins once it is approved."
+	planningDeep = "This session plans: tools that write, run commands or call out are refused. Read what the task needs, and answer with what you have found."
+	working      = "This session no longer plans: files may be changed and commands may run, as far as the user allows it."
+)
+
+// tellMode tells the model the mode of its session. One that has always been at work needs no note.
+func (t *turn) tellMode() error {
+	if t.session == nil {
+		return nil
+	}
+	mode, err := t.l.cfg.Sessions.Mode(t.thread.id)
+	if err != nil {
+		return &stepError{"storage", err}
+	}
+	text := working
+	if mode == session.Plan {
+		text = planning
+		if event.Root(t.thread.id) != t.thread.id {
+			text = planningDeep
+		}
+	}
+	history, err := t.history()
+	if err != nil {
+		return err
+	}
+	if _, told := lastNote(history, noteMode); !told && text == working {
+		return nil
+	}
+	return t.tellIn(history, noteMode, text)
 }
 
 // lastNote returns the text of the last note of that name.

@@ -76,6 +76,10 @@ func (m *Manager) fork(parentID, childID string, only []string) (*Session, error
 	if err := m.hold(childID, p.workspace); err != nil {
 		return nil, err
 	}
+	mode, err := m.Mode(parentID)
+	if err != nil {
+		return nil, err
+	}
 	p.mu.Lock()
 	if err := p.load(); err != nil {
 		p.mu.Unlock()
@@ -94,7 +98,7 @@ func (m *Manager) fork(parentID, childID string, only []string) (*Session, error
 		return nil, err
 	}
 	c := &Session{m: m, id: childID, workspace: p.workspace, tape: TapeName(p.workspace, childID), parent: from, only: only}
-	c.st.Projection, c.st.model = base, model
+	c.st.Projection, c.st.model, c.st.mode = base, model, mode
 	if _, err := m.admit(c, func() error {
 		defer m.index.naming()()
 		if err := c.create(tapeFile(c.tape), last+1); err != nil {
@@ -166,7 +170,7 @@ func (s *Session) reset(archive bool) (string, error) {
 		return "", fmt.Errorf("reset: %w", err)
 	}
 	fresh := &Session{m: s.m, id: s.id, workspace: s.workspace, tape: s.tape, only: s.only, apart: true}
-	fresh.st.model = s.st.model
+	fresh.st.model, fresh.st.mode = s.st.model, s.st.mode
 	if err := fresh.create(next, 1); err != nil {
 		return "", err
 	}

@@ -273,15 +273,20 @@ func (m *Manager) Get(id string) (*Session, bool) { return m.lookup(id) }
 // Open returns the session with that id, and creates it if needed. With workspace
 // "" it uses the session's own, or the default for a new session.
 func (m *Manager) Open(id, workspace string) (*Session, error) {
-	return m.open(id, workspace, true)
+	return m.open(id, workspace, true, "")
+}
+
+// OpenIn is Open for a session that begins in a mode, if it is new.
+func (m *Manager) OpenIn(id, workspace string, mode Mode) (*Session, error) {
+	return m.open(id, workspace, true, mode)
 }
 
 // Find returns an existing session.
 func (m *Manager) Find(id, workspace string) (*Session, error) {
-	return m.open(id, workspace, false)
+	return m.open(id, workspace, false, "")
 }
 
-func (m *Manager) open(id, workspace string, create bool) (*Session, error) {
+func (m *Manager) open(id, workspace string, create bool, mode Mode) (*Session, error) {
 	ws, err := absWorkspace(workspace)
 	if err != nil {
 		return nil, err
@@ -326,6 +331,7 @@ func (m *Manager) open(id, workspace string, create bool) (*Session, error) {
 			return err
 		}
 		defer m.index.naming()()
+		s.st.mode = mode
 		if err := s.create(tapeFile(s.tape), 1); err != nil {
 			return err
 		}
@@ -401,7 +407,7 @@ func (s *Session) create(name string, first int64) error {
 	if j.Last() >= j.First() {
 		return errors.Join(fmt.Errorf("session %s: %s holds another tape", s.id, name), j.Close())
 	}
-	s.j, s.st = j, state{Projection: s.st.Projection, model: s.st.model}
+	s.j, s.st = j, state{Projection: s.st.Projection, model: s.st.model, mode: s.st.mode}
 	s.touch()
 	if err := s.begin(); err != nil {
 		s.j = nil
@@ -416,7 +422,7 @@ func (s *Session) create(name string, first int64) error {
 // begin writes the first anchor of a tape; mu is held.
 func (s *Session) begin() error {
 	s.birth = newEpoch()
-	st, err := json.Marshal(start{tapeFormat, s.id, s.workspace, s.birth, s.parent, s.st.model, s.only})
+	st, err := json.Marshal(start{tapeFormat, s.id, s.workspace, s.birth, s.parent, s.st.model, s.st.mode, s.only})
 	if err != nil {
 		return err
 	}

@@ -160,7 +160,7 @@ func (s *Session) indexed() {
 
 // derive computes the state from a tape and its outline.
 func (m *Manager) derive(j *journal.Journal, o outline) (state, error) {
-	st := state{model: o.start.Model}
+	st := state{model: o.start.Model, mode: o.start.Mode}
 	if o.start.Parent != nil && o.from == j.First() && !o.orphan {
 		base, err := m.history(*o.start.Parent, 0)
 		if err != nil {
@@ -183,7 +183,7 @@ func (m *Manager) derive(j *journal.Journal, o outline) (state, error) {
 		from = min(from, o.asked)
 	}
 	stop := errors.New("one is enough")
-	for _, at := range []int64{o.queue, o.system, o.model} {
+	for _, at := range []int64{o.queue, o.system, o.model, o.mode} {
 		if at == 0 || at >= from {
 			continue
 		}

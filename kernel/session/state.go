@@ -31,6 +31,7 @@ type start struct {
 	Epoch     string  `json:"epoch"`
 	Parent    *parent `json:"parent,omitempty"`
 	Model     string  `json:"model,omitempty"` // inherited by a fork, or kept by a reset
+	Mode      Mode    `json:"mode,omitempty"`  // that the session begins in
 	// Tools are those that a sub-agent may call; nil, and not empty, means all.
 	Tools []string `json:"tools,omitzero"`
 }
@@ -100,6 +101,7 @@ type state struct {
 	last    LastTurn
 	system  string // the system prompt
 	model   string // that was chosen, "" for the active one
+	mode    Mode   // "" is Work
 	calls   []string
 	asks    []Ask
 	queue   []Prompt
@@ -127,9 +129,13 @@ func (s *state) apply(e Entry) {
 		}
 	case KindEvent:
 		var n Note
-		if json.Unmarshal(e.Payload, &n) == nil {
-			s.note(n)
+		if json.Unmarshal(e.Payload, &n) != nil {
+			return
 		}
+		if mode, ok := ModeOf(n.Data); ok && n.Name == NoteMode && e.Meta.Source == "" { // nobody else decides about it
+			s.mode = mode
+		}
+		s.note(n)
 	}
 }
 
@@ -143,6 +149,9 @@ func (s *state) anchor(e Entry) {
 	}
 	if (a.Name == anchorStart || a.Name == anchorRepair) && json.Unmarshal(a.State, &st) == nil && st.Epoch != "" {
 		s.epoch = st.Epoch
+	}
+	if mode, ok := ModeOf(a.State); ok && a.Name == anchorStart {
+		s.mode = mode
 	}
 }
 
@@ -262,6 +271,7 @@ type outline struct {
 	queue  int64 // the queue was last written here
 	system int64 // the system prompt was last written here
 	model  int64 // the model was last chosen here
+	mode   int64 // so was the mode
 	epoch  string
 	// cuts counts the repairs that have cut the tape, and orphan says that one has
 	// given up the parent.
@@ -277,6 +287,7 @@ var (
 	bQueue  = []byte(NoteQueue + `"`)
 	bSystem = []byte(noteSystem + `"`)
 	bModel  = []byte(NoteModel + `"`)
+	bMode   = []byte(NoteMode + `"`)
 )
 
 // visit processes one line.
@@ -301,6 +312,8 @@ func (o *outline) visit(id int64, line []byte) error {
 		o.system = id
 	case bytes.HasPrefix(rest, bModel):
 		o.model = id
+	case bytes.HasPrefix(rest, bMode):
+		o.mode = id
 	}
 	return nil
 }

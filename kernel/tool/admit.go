@@ -16,6 +16,24 @@ func (d *Dispatcher) known(e *Entry, call *Call) (Result, bool) {
 	return Fail(ErrRejected, "denied: the caller of %s is unknown", e.Def.Name), false
 }
 
+// limited refuses calls beyond the limit of their session.
+func (d *Dispatcher) limited(e *Entry, call Call) (Result, bool) {
+	d.mu.Lock()
+	limit := d.limit
+	d.mu.Unlock()
+	if limit == nil {
+		return Result{}, true
+	}
+	why, err := limit(call, e.Def)
+	if err != nil {
+		return Fail(ErrRejected, "denied: the limits of the session are unknown: %v", err), false
+	}
+	if why != "" {
+		return Fail(ErrRejected, "denied: %s", why), false
+	}
+	return Result{}, true
+}
+
 // admit asks the gate about a tool that works in the session's folder.
 func (d *Dispatcher) admit(ctx context.Context, e *Entry, call Call) (Result, bool) {
 	if !e.Def.InFolder {

@@ -122,6 +122,7 @@ type Dispatcher struct {
 	gate     Gate
 	approver Approver
 	witness  Witness
+	limit    Limit
 	after    atomic.Pointer[After]
 	work     workgroup.Group
 }
@@ -176,6 +177,17 @@ func (d *Dispatcher) SetWitness(w Witness) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.witness = w
+}
+
+// A Limit refuses calls for what their session may do, before anybody is asked. It returns the
+// reason, which the caller reads, or "". Its error denies the call.
+type Limit func(call Call, def Definition) (why string, err error)
+
+// SetLimit sets the limit, before the first call. Without one there is none.
+func (d *Dispatcher) SetLimit(l Limit) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.limit = l
 }
 
 // Close refuses new calls on goroutines of the dispatcher's own and waits for
@@ -275,6 +287,9 @@ func (d *Dispatcher) run(ctx context.Context, e *Entry, call Call) Result {
 		return notRun(res)
 	}
 	if res, ok := d.check(e, &call); !ok {
+		return notRun(res)
+	}
+	if res, ok := d.limited(e, call); !ok {
 		return notRun(res)
 	}
 	if res, ok := d.admit(ctx, e, call); !ok {

@@ -66,6 +66,9 @@ type Definition struct {
 	// InFolder marks a tool that runs or changes something in the folder that the
 	// session works in: a [Gate] admits its calls first.
 	InFolder bool
+	// Delegates marks a tool that acts through calls of its own alone, about each of which is
+	// decided.
+	Delegates bool
 	// Validate makes the dispatcher validate the arguments of native calls too, which
 	// otherwise only the provider checks.
 	Validate bool

@@ -137,7 +137,7 @@ func (p *Plugin) offer(c plugin.Context, enter func(tool.Tool) error) error {
 		description += " Models that it can use instead of this session's: " + strings.Join(models, ", ") + "."
 	}
 	t, err := tool.New(tool.Definition{
-		Name: "agent", Title: "Sub-agent", Kind: tool.KindExec, RequiresApproval: true, ForAgents: true, Timeout: tool.OwnTimeout,
+		Name: "agent", Title: "Sub-agent", Kind: tool.KindExec, RequiresApproval: true, Delegates: true, ForAgents: true, Timeout: tool.OwnTimeout,
 		Description: description,
 	}, func(ctx context.Context, call tool.Call, a args) (tool.Result, error) { return p.run(ctx, c, call, a) })
 	if err != nil {

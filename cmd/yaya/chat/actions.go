@@ -102,6 +102,20 @@ func (m *model) undo() action {
 	}
 }
 
+// plan has the agent of the session plan, or work.
+func (m *model) plan(arg string) action {
+	id := m.id
+	return func() error {
+		switch arg {
+		case "":
+			return m.api.SetMode(m.ctx, id, "plan")
+		case "off":
+			return m.api.SetMode(m.ctx, id, "work")
+		}
+		return fmt.Errorf("/plan takes nothing or off, not %q", arg)
+	}
+}
+
 // choice shows the model of the session and those that it can have, or chooses one.
 func (m *model) choice(name string) action {
 	id := m.id

@@ -234,6 +234,11 @@ func (c *Client) SetModel(ctx context.Context, session, model string) error {
 	return c.call(ctx, http.MethodPatch, at(session), map[string]string{"model": model}, nil)
 }
 
+// SetMode sets the mode of a session: plan or work.
+func (c *Client) SetMode(ctx context.Context, session, mode string) error {
+	return c.call(ctx, http.MethodPatch, at(session), map[string]string{"mode": mode}, nil)
+}
+
 // Choice is a model that a session can have.
 type Choice struct {
 	ID       string `json:"id"`

@@ -32,6 +32,7 @@ func commands() []command {
 		{"retry", "", "run the last turn again", func(m *model, _ string) action { return m.retry() }, nil},
 		{"undo", "", "undo the last change of files", func(m *model, _ string) action { return m.undo() }, nil},
 		{"model", "[MODEL]", "show the models, or choose one for the session", func(m *model, arg string) action { return m.choice(arg) }, choices},
+		{"plan", "[off]", "let the agent only read and plan until you approve its plan", func(m *model, arg string) action { return m.plan(arg) }, nil},
 		{"stop", "", "stop the turn (Esc)", func(m *model, _ string) action { return m.cancel() }, nil},
 		{"queue", "TEXT", "queue a message for after the turn (Enter)", func(m *model, arg string) action { return m.say(arg, "queue") }, nil},
 		{"steer", "TEXT", "send a message to the running turn (Ctrl+S)", func(m *model, arg string) action { return m.say(arg, "steer") }, nil},

@@ -123,6 +123,7 @@ type data struct {
 	Wait     float64  `json:"wait_seconds"`
 	Failed   modelRef `json:"failed"`
 	Next     modelRef `json:"next"`
+	Mode     string   `json:"mode"`
 	Tool     string   `json:"tool_name"`
 	Approval string   `json:"approval_id"`
 	Reason   string   `json:"reason"`
@@ -240,6 +241,12 @@ func (t *transcript) take(ev Event) {
 		t.add(block{kind: note, text: fmt.Sprintf("the model did not answer (%s); asked again after %s", d.Error, Waits(d.Wait))})
 	case "model_fallback":
 		t.add(block{kind: note, text: fmt.Sprintf("%s cannot answer (%s): %s answers instead", d.Failed, d.Error, d.Next)})
+	case "mode_changed":
+		text := "the agent may work: change files and run commands, as far as you allow it"
+		if d.Mode == "plan" {
+			text = "the agent only reads until you approve its plan (/plan off ends that)"
+		}
+		t.add(block{kind: note, text: text})
 	case "model_changed":
 		t.add(block{kind: note, text: "the model of this session is now " + cmp.Or(d.Model, "the active one")})
 	case "resync":

@@ -508,6 +508,11 @@ export interface components {
             /** Format: int64 */
             approval_timeout_seconds?: number;
             auto_run?: boolean;
+            /**
+             * @description plan: the agent only reads until a person has approved its plan; a turn that runs keeps to it from its next call
+             * @enum {string}
+             */
+            mode?: "work" | "plan";
             /** @description the model: the id of a provider, or ID/MODEL; empty: the active one, whichever that is; a turn that runs goes on with it */
             model?: string;
             strategy?: string;
@@ -662,6 +667,20 @@ export interface components {
             turn_id: string;
             /** @enum {string} */
             type: "message_added";
+        };
+        Event_mode_changed: {
+            data: components["schemas"]["ModeData"];
+            /** Format: int64 */
+            entry_id?: number;
+            epoch: string;
+            /** Format: int64 */
+            seq: number;
+            session_id: string;
+            /** Format: date-time */
+            ts: string;
+            turn_id: string;
+            /** @enum {string} */
+            type: "mode_changed";
         };
         Event_model_changed: {
             data: components["schemas"]["ModelData"];
@@ -968,6 +987,10 @@ export interface components {
         MessageData: {
             message: components["schemas"]["Message"];
         };
+        ModeData: {
+            /** @enum {string} */
+            mode: "work" | "plan";
+        };
         ModelData: {
             /** @description the id of a provider, or ID/MODEL; empty: the active one */
             model: string;
@@ -1010,6 +1033,11 @@ export interface components {
             approval_timeout_seconds?: number;
             /** @description whether messages start turns unless they say otherwise; true by default */
             auto_run?: boolean;
+            /**
+             * @description plan: the agent only reads until a person has approved its plan; work by default
+             * @enum {string}
+             */
+            mode?: "work" | "plan";
             /** @description the model: the id of a provider, or ID/MODEL; empty: the active one, whichever that is */
             model?: string;
             strategy?: string;
@@ -1131,6 +1159,11 @@ export interface components {
             /** @description sess_… */
             id: string;
             last_turn_id: string;
+            /**
+             * @description plan: the agent only reads until a person has approved its plan
+             * @enum {string}
+             */
+            mode: "work" | "plan";
             /** @description that was chosen for it: the id of a provider, or ID/MODEL; the active one by default */
             model?: string;
             /** @description the session that it was forked from */
@@ -1150,7 +1183,7 @@ export interface components {
             workspace_path: string;
         };
         /** @description The data of a server-sent event, and a line of events.ndjson. An event with an entry_id is on the tape, and a client can resume from its id <epoch>:<seq>; the others are volatile. */
-        SessionEvent: components["schemas"]["Event_approval_denied"] | components["schemas"]["Event_approval_granted"] | components["schemas"]["Event_approval_requested"] | components["schemas"]["Event_approval_withdrawn"] | components["schemas"]["Event_history_compacted"] | components["schemas"]["Event_message_added"] | components["schemas"]["Event_model_changed"] | components["schemas"]["Event_model_fallback"] | components["schemas"]["Event_model_output_completed"] | components["schemas"]["Event_model_output_delta"] | components["schemas"]["Event_model_retry"] | components["schemas"]["Event_notice"] | components["schemas"]["Event_queue_changed"] | components["schemas"]["Event_resync"] | components["schemas"]["Event_session_canceled"] | components["schemas"]["Event_session_completed"] | components["schemas"]["Event_session_created"] | components["schemas"]["Event_session_failed"] | components["schemas"]["Event_session_reset"] | components["schemas"]["Event_tool_call_completed"] | components["schemas"]["Event_tool_call_started"] | components["schemas"]["Event_tool_progress"] | components["schemas"]["Event_turn_completed"] | components["schemas"]["Event_turn_started"] | components["schemas"]["Event_verify_completed"] | components["schemas"]["Event_verify_started"];
+        SessionEvent: components["schemas"]["Event_approval_denied"] | components["schemas"]["Event_approval_granted"] | components["schemas"]["Event_approval_requested"] | components["schemas"]["Event_approval_withdrawn"] | components["schemas"]["Event_history_compacted"] | components["schemas"]["Event_message_added"] | components["schemas"]["Event_mode_changed"] | components["schemas"]["Event_model_changed"] | components["schemas"]["Event_model_fallback"] | components["schemas"]["Event_model_output_completed"] | components["schemas"]["Event_model_output_delta"] | components["schemas"]["Event_model_retry"] | components["schemas"]["Event_notice"] | components["schemas"]["Event_queue_changed"] | components["schemas"]["Event_resync"] | components["schemas"]["Event_session_canceled"] | components["schemas"]["Event_session_completed"] | components["schemas"]["Event_session_created"] | components["schemas"]["Event_session_failed"] | components["schemas"]["Event_session_reset"] | components["schemas"]["Event_tool_call_completed"] | components["schemas"]["Event_tool_call_started"] | components["schemas"]["Event_tool_progress"] | components["schemas"]["Event_turn_completed"] | components["schemas"]["Event_turn_started"] | components["schemas"]["Event_verify_completed"] | components["schemas"]["Event_verify_started"];
         SessionRow: {
             /** Format: int64 */
             approval_timeout_seconds?: number;
@@ -1161,6 +1194,11 @@ export interface components {
             /** @description sess_… */
             id: string;
             last_turn_id: string;
+            /**
+             * @description plan: the agent only reads until a person has approved its plan
+             * @enum {string}
+             */
+            mode: "work" | "plan";
             /** @description that was chosen for it: the id of a provider, or ID/MODEL; the active one by default */
             model?: string;
             /** @description the node of the cluster that has it, if that is another one */
@@ -1247,6 +1285,11 @@ export interface components {
             /** @description sess_… */
             id: string;
             last_turn_id: string;
+            /**
+             * @description plan: the agent only reads until a person has approved its plan
+             * @enum {string}
+             */
+            mode: "work" | "plan";
             /** @description that was chosen for it: the id of a provider, or ID/MODEL; the active one by default */
             model?: string;
             /** @description the session that it was forked from */

@@ -1,0 +1,83 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/yaya-ai/yaya/kernel/event"
+)
+
+// Mode says what the agent of a session may do.
+type Mode string
+
+// The modes.
+const (
+	Work Mode = "work" // whatever rules and people allow
+	Plan Mode = "plan" // it reads, until a person has approved its plan
+)
+
+// NoteMode is the note of a changed mode: {mode}.
+const NoteMode = "x.session.mode"
+
+type modeNote struct {
+	Mode Mode `json:"mode"`
+}
+
+// ModeOf returns the mode of a tape's note or first anchor. Tapes of an older yaya have none.
+func ModeOf(raw json.RawMessage) (Mode, bool) {
+	var m modeNote
+	if json.Unmarshal(raw, &m) != nil || m.Mode != Work && m.Mode != Plan {
+		return Work, false
+	}
+	return m.Mode, true
+}
+
+// Mode returns the mode of a session. A sub-agent has that of the conversation which it belongs to.
+func (m *Manager) Mode(id string) (Mode, error) {
+	s, err := m.Find(event.Root(id), "")
+	if err != nil {
+		return "", err
+	}
+	return s.Mode()
+}
+
+// Mode returns the mode of this session, which for a sub-agent says nothing.
+func (s *Session) Mode() (Mode, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.load(); err != nil {
+		return "", err
+	}
+	return s.st.now(), nil
+}
+
+// SetMode sets the mode of this session. When it returns, the mode has reached the disk.
+func (s *Session) SetMode(ctx context.Context, mode Mode) error {
+	if mode != Work && mode != Plan {
+		return fmt.Errorf("session %s: there is no mode %q", s.id, mode)
+	}
+	if was, err := s.Mode(); err != nil || was == mode {
+		return err
+	}
+	if err := s.m.hold(s.id, s.workspace); err != nil {
+		return err
+	}
+	n := modeNote{mode}
+	entry, err := s.Note(event.Event{Kind: NoteMode, SessionID: s.id, ID: uuid.NewString(), Time: time.Now(), Source: event.KernelSource, Payload: n}, n)
+	if err != nil {
+		return err
+	}
+	return s.Sync(ctx, entry)
+}
+
+// now is the mode of a state.
+func (s *state) now() Mode {
+	if s.mode == Plan {
+		return Plan
+	}
+	return Work
+}
