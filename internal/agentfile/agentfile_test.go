@@ -7,10 +7,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/yaya-ai/yaya/internal/agentfile"
+	"github.com/yaya-ai/yaya/internal/hosttest"
 	"github.com/yaya-ai/yaya/internal/agentskill"
 )
 
@@ -63,6 +63,7 @@ func many(n int) string {
 
 // The files of a project count before the user's. Look leaves out other files, and reports broken ones.
 func TestLook(t *testing.T) {
+	hosttest.NeedPipes(t)
 	dir, user := t.TempDir(), t.TempDir()
 	project := filepath.Join(dir, ".yaya", "agents")
 	write := func(name, text string) {
@@ -85,7 +86,7 @@ func TestLook(t *testing.T) {
 	write(filepath.Join(project, "held.md"), text("a"))
 	outside := filepath.Join(t.TempDir(), "out.md")
 	write(outside, text("outside"))
-	if err := errors.Join(os.Symlink(outside, filepath.Join(project, "leads.md")), syscall.Mkfifo(filepath.Join(project, "pipe.md"), 0o600)); err != nil {
+	if err := errors.Join(os.Symlink(outside, filepath.Join(project, "leads.md")), hosttest.MakePipe(filepath.Join(project, "pipe.md"))); err != nil {
 		t.Fatal(err)
 	}
 	root, err := os.OpenRoot(dir)

@@ -1,3 +1,5 @@
+//go:build unix
+
 package tool_shell //nolint:staticcheck // plugins are named after what the configuration calls them
 
 import (

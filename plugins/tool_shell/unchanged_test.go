@@ -1,3 +1,5 @@
+//go:build unix
+
 package tool_shell_test
 
 import (
