@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/yaya-ai/yaya/internal/agentfile"
-	"github.com/yaya-ai/yaya/internal/hosttest"
 	"github.com/yaya-ai/yaya/internal/agentskill"
+	"github.com/yaya-ai/yaya/internal/hosttest"
 )
 
 func TestParse(t *testing.T) {
