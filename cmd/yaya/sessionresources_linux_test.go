@@ -8,21 +8,6 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// heard has a modern client listen to changes of its lists and of a resource.
-func (c *rawClient) heard(uri string) {
-	c.t.Helper()
-	c.listen(c.t.Context(), "POST", map[string]any{"jsonrpc": "2.0", "id": "l", "method": "subscriptions/listen", "params": map[string]any{
-		"notifications": map[string]any{"promptsListChanged": true, "resourcesListChanged": true, "resourceSubscriptions": []string{uri}},
-		"_meta": map[string]any{
-			"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": c.caps,
-			"io.modelcontextprotocol/clientInfo": map[string]any{"name": "raw", "version": "1"},
-		},
-	}})
-	if err := c.noted(0, func(m rawMessage) bool { return m.Method == "notifications/subscriptions/acknowledged" }); err != nil {
-		c.t.Fatalf("subscriptions/listen: %v, want it acknowledged", err)
-	}
-}
-
 // MIS-6: sessions are resources, as text and bounded, for callers that may read sessions, through
 // profiles that show them; changes are told.
 func TestSessionResources(t *testing.T) {
