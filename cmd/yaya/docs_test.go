@@ -65,11 +65,11 @@ func TestDocumentedFormats(t *testing.T) {
 	if s, err := llm_echo.ParseScript([]byte(script[1])); err != nil || len(s.Scenarios) != 3 {
 		t.Errorf("the script of docs/CONFIG.md: got %d scenarios, %v; want 3", len(s.Scenarios), err)
 	}
-	sessions := doc("SESSIONS.md")
-	block := regexp.MustCompile("(?s)````markdown\n(.*?)````").FindStringSubmatch(sessions)
-	list := regexp.MustCompile("(?s)\n```markdown\n(.*?)```").FindStringSubmatch(sessions)
+	agent := doc("AGENT.md")
+	block := regexp.MustCompile("(?s)````markdown\n(.*?)````").FindStringSubmatch(agent)
+	list := regexp.MustCompile("(?s)\n```markdown\n(.*?)```").FindStringSubmatch(agent)
 	if block == nil || list == nil {
-		t.Fatal("docs/SESSIONS.md has not both forms of checks")
+		t.Fatal("docs/AGENT.md has not both forms of checks")
 	}
 	for text, want := range map[string][2]string{block[1]: {"make lint  ", "go test ./...  "}, list[1]: {"make lint", "go test ./..."}} {
 		if got := tool_shell.FromAgents(text); len(got) != 2 || !strings.HasPrefix(got[0], want[0]) || !strings.HasPrefix(got[1], want[1]) {

@@ -20,7 +20,7 @@ var sections = []section{
 		"docs/guides/agent.md", "docs/guides/plugin-author.md", "docs/guides/operator.md", "docs/TROUBLESHOOTING.md",
 	}},
 	{"Subjects", []string{
-		"docs/CONFIG.md", "docs/MCP.md", "docs/SANDBOX.md", "docs/DASHBOARD.md", "docs/CATALOG.md", "docs/SESSIONS.md", "docs/SKILLS.md", "docs/HOOKS.md",
+		"docs/CONFIG.md", "docs/MCP.md", "docs/SANDBOX.md", "docs/DASHBOARD.md", "docs/CATALOG.md", "docs/AGENT.md", "docs/SESSIONS.md", "docs/SKILLS.md", "docs/HOOKS.md",
 		"docs/PLUGINS.md", "docs/TLS.md", "docs/WIRE.md", "docs/CLUSTER.md", "docs/OPERATIONS.md", "docs/PROTOCOL.md",
 	}},
 	{"Reference", []string{
