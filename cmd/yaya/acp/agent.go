@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -78,9 +79,16 @@ func (a *agent) answer(ctx context.Context, method string, params []byte) (any, 
 	case "session/new":
 		return handle(params, func(p opening) (any, error) { return a.create(ctx, p) })
 	case "session/load":
-		return handle(params, func(p opening) (any, error) { return struct{}{}, a.load(ctx, p, true) })
+		return handle(params, func(p opening) (any, error) { return a.load(ctx, p, true) })
 	case "session/resume":
-		return handle(params, func(p opening) (any, error) { return struct{}{}, a.load(ctx, p, false) })
+		return handle(params, func(p opening) (any, error) { return a.load(ctx, p, false) })
+	case "session/set_mode":
+		return handle(params, func(p setMode) (any, error) {
+			if _, err := a.session(p.Session); err != nil {
+				return nil, err
+			}
+			return struct{}{}, fault(a.api.SetMode(ctx, p.Session, p.Mode))
+		})
 	case "session/list":
 		return handle(params, func(p listing) (any, error) { return a.list(ctx, p) })
 	case "session/close":
@@ -129,20 +137,33 @@ func (a *agent) create(ctx context.Context, p opening) (any, error) {
 		return nil, fault(err)
 	}
 	a.opened(newSession(a, id, p)).start("", nil)
-	return inSession{id}, nil
+	return begun{id, modesNow(works)}, nil
+}
+
+// The modes of a session: see ADR 90.
+const (
+	works = "work"
+	plans = "plan"
+)
+
+func modesNow(now string) modes {
+	return modes{cmp.Or(now, works), []mode{
+		{works, "Work", "Reads, changes files and runs commands, as far as you allow it"},
+		{plans, "Plan", "Only reads, until you approve a plan"},
+	}}
 }
 
 // load opens a session that is there. Its past is sent before the answer, or not at all.
-func (a *agent) load(ctx context.Context, p opening, past bool) error {
+func (a *agent) load(ctx context.Context, p opening, past bool) (any, error) {
 	if err := p.check(); err != nil {
-		return err
+		return nil, err
 	}
 	at, err := a.api.Session(ctx, p.Session)
 	if err != nil {
-		return fault(err)
+		return nil, fault(err)
 	}
 	if filepath.Clean(at.Workspace) != filepath.Clean(p.Folder) {
-		return wrong("the session works in " + at.Workspace + ", not in " + p.Folder)
+		return nil, wrong("the session works in " + at.Workspace + ", not in " + p.Folder)
 	}
 	s := newSession(a, p.Session, p)
 	last := ""
@@ -155,13 +176,13 @@ func (a *agent) load(ctx context.Context, p opening, past bool) error {
 	}
 	if err != nil {
 		s.end()
-		return fault(err)
+		return nil, fault(err)
 	}
 	if last == "" {
 		last = now.Cursor
 	}
 	a.opened(s).start(last, now.Asks)
-	return nil
+	return loaded{modesNow(at.Mode)}, nil
 }
 
 // opened notes that a session is open; it returns it.

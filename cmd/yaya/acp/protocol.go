@@ -36,6 +36,30 @@ type (
 	inSession struct {
 		Session string `json:"sessionId"`
 	}
+	begun struct {
+		Session string `json:"sessionId"`
+		Modes   modes  `json:"modes"`
+	}
+	loaded struct {
+		Modes modes `json:"modes"`
+	}
+	modes struct {
+		Current string `json:"currentModeId"`
+		All     []mode `json:"availableModes"`
+	}
+	mode struct {
+		ID          string `json:"id"`
+		Name        string `json:"name"`
+		Description string `json:"description"`
+	}
+	setMode struct {
+		Session string `json:"sessionId"`
+		Mode    string `json:"modeId"`
+	}
+	inMode struct {
+		Kind string `json:"sessionUpdate"`
+		Mode string `json:"currentModeId"`
+	}
 	listing struct {
 		Folder string `json:"cwd"`
 		Cursor string `json:"cursor"`

@@ -36,6 +36,7 @@ type happening struct {
 	Approval string `json:"approval_id"`
 	Error    string `json:"error"`
 	Kind     string `json:"kind"`
+	Mode     string `json:"mode"`
 	Command  string `json:"command"`
 	ExitCode *int   `json:"exit_code"`
 	Current  struct {
@@ -105,6 +106,10 @@ func (s *session) take(ev chat.Event) {
 		s.ended(ev.TurnID, failure(d))
 	case "session_canceled":
 		s.ended(ev.TurnID, outcome{reason: "cancelled"})
+	case "mode_changed":
+		if s.live {
+			s.update(inMode{"current_mode_update", d.Mode})
+		}
 	case "resync":
 		s.resync(d)
 	}

@@ -47,6 +47,7 @@ type Session struct {
 	Workspace string    `json:"workspace_path"`
 	LastTurn  string    `json:"last_turn_id"`
 	Model     string    `json:"model"` // "" for the active one
+	Mode      string    `json:"mode"`
 	Updated   time.Time `json:"updated_at"`
 }
 

@@ -63,7 +63,7 @@ await app.connectWith(ndJsonStream(Writable.toWeb(yaya.stdin), Readable.toWeb(ya
   await refused(ctx.request('session/load', { sessionId: 'sess_none', cwd: env.workspace, mcpServers: [] }), /-32002/);
   await refused(ctx.request('fs/nonsense', {}), /does not know.*-32601/);
 
-  const { sessionId } = await ctx.request('session/new', { cwd: env.workspace, mcpServers: [{ name: 'of the editor', command: 'false', args: [], env: [] }] });
+  const { sessionId, modes } = await ctx.request('session/new', { cwd: env.workspace, mcpServers: [{ name: 'of the editor', command: 'false', args: [], env: [] }] });
   const prompt = (...content) => {
     seen = [];
     return ctx.request('session/prompt', { sessionId, prompt: content.map((c) => (typeof c === 'string' ? { type: 'text', text: c } : c)) });
@@ -98,6 +98,21 @@ await app.connectWith(ndJsonStream(Writable.toWeb(yaya.stdin), Readable.toWeb(ya
   assert.match(asked.at(-1).toolCall.title, /touch made/);
   [c] = calls();
   assert.deepEqual([c.title, c.kind, c.statuses.at(-1)], ['shell: touch made', 'execute', 'failed']);
+
+  // A session that plans runs nothing, and asks about nothing.
+  assert.deepEqual([modes.currentModeId, modes.availableModes.map((m) => m.id)], ['work', ['work', 'plan']]);
+  await refused(ctx.request('session/set_mode', { sessionId, modeId: 'fly' }), /fly|mode.*-32602/);
+  const asks = asked.length;
+  await ctx.request('session/set_mode', { sessionId, modeId: 'plan' });
+  assert.equal((await prompt('run')).stopReason, 'end_turn');
+  [c] = calls();
+  assert.deepEqual([c.kind, c.statuses.at(-1), asked.length], ['execute', 'failed', asks]);
+  assert.match(JSON.stringify(c.result), /this session plans/);
+  const resumed = await ctx.request('session/resume', { sessionId, cwd: env.workspace, mcpServers: [] });
+  assert.equal(resumed.modes.currentModeId, 'plan');
+  seen = [];
+  await ctx.request('session/set_mode', { sessionId, modeId: 'work' });
+  while (!seen.some((u) => u.sessionUpdate === 'current_mode_update' && u.currentModeId === 'work')) await new Promise((done) => setTimeout(done, 10));
 
   // A reading call is not asked about.
   const before = asked.length;
@@ -163,7 +178,7 @@ await app.connectWith(ndJsonStream(Writable.toWeb(yaya.stdin), Readable.toWeb(ya
   assert.deepEqual((await ctx.request('session/list', { cwd: '/nowhere' })).sessions, []);
   seen = [];
   await ctx.request('session/load', { sessionId, cwd: env.workspace, mcpServers: [] });
-  assert.match(says('user_message_chunk'), /^hellohellowhat is\na\.txt\n\/etc\/elsewhere\.txt:\n```\na `text`\n```\[picture\]patchrunreadeditrun(runhellorun)?break$/);
+  assert.match(says('user_message_chunk'), /^hellohellowhat is\na\.txt\n\/etc\/elsewhere\.txt:\n```\na `text`\n```\[picture\]patchrunrunreadeditrun(runhellorun)?break$/);
   assert.match(says(), /^hello from yaya, to a client of the protocolhello from yaya/);
   assert.deepEqual(calls().map((c) => [c.kind, c.statuses.at(-1)]), [['edit', 'completed'], ['execute', 'failed'], ['read', 'completed'], ['think', 'completed'], ['edit', 'completed'], ['execute', 'failed'], ...(env.base ? [['execute', 'failed'], ['execute', 'failed']] : [])]);
   await refused(ctx.request('session/load', { sessionId, cwd: '/', mcpServers: [] }), /works in/);
