@@ -180,7 +180,7 @@ await app.connectWith(ndJsonStream(Writable.toWeb(yaya.stdin), Readable.toWeb(ya
   await ctx.request('session/load', { sessionId, cwd: env.workspace, mcpServers: [] });
   assert.match(says('user_message_chunk'), /^hellohellowhat is\na\.txt\n\/etc\/elsewhere\.txt:\n```\na `text`\n```\[picture\]patchrunrunreadeditrun(runhellorun)?break$/);
   assert.match(says(), /^hello from yaya, to a client of the protocolhello from yaya/);
-  assert.deepEqual(calls().map((c) => [c.kind, c.statuses.at(-1)]), [['edit', 'completed'], ['execute', 'failed'], ['read', 'completed'], ['think', 'completed'], ['edit', 'completed'], ['execute', 'failed'], ...(env.base ? [['execute', 'failed'], ['execute', 'failed']] : [])]);
+  assert.deepEqual(calls().map((c) => [c.kind, c.statuses.at(-1)]), [['edit', 'completed'], ['execute', 'failed'], ['execute', 'failed'], ['read', 'completed'], ['think', 'completed'], ['edit', 'completed'], ['execute', 'failed'], ...(env.base ? [['execute', 'failed'], ['execute', 'failed']] : [])]);
   await refused(ctx.request('session/load', { sessionId, cwd: '/', mcpServers: [] }), /works in/);
   assert.equal((await prompt('hello')).stopReason, 'end_turn');
   assert.equal(says(), 'hello from yaya, to a client of the protocol');
