@@ -38,6 +38,12 @@ const patchOf = (a) => {
   return `*** Begin Patch\n*** Update File: ${file}\n@@\n${lines('-', 'old_text')}${lines('+', 'new_text')}*** End Patch\n`;
 };
 
+/** The plan of yaya's own tool, '' for other tools. @param {Ask} a */
+const planOf = (a) => {
+  const q = /** @type {Record<string, unknown>} */ (a.params ?? {});
+  return !a.server && a.tool_name === 'propose_plan' && typeof q.plan === 'string' ? q.plan : '';
+};
+
 /** @param {Ask} a */
 const isFolder = (a) =>
   a.tool_name === 'folder_trust' && Boolean(/** @type {Asked} */ (a.params)?.folder);
@@ -75,6 +81,7 @@ export function wordsOf(a) {
   if (q && a.tool_name === 'verify') return { ...usual, head: t('Run these checks?') };
   if (patchOf(a)) return { ...usual, head: t('Change these files?') };
   if (!a.server && a.tool_name === 'agent') return { ...usual, head: t('Start a sub-agent?') };
+  if (planOf(a)) return { ...usual, head: t('Begin the work with this plan?') };
   return { ...usual, head: t('Run {tool}?', { tool: plain(toolOf(a)).slice(0, 160) }) };
 }
 
@@ -189,6 +196,8 @@ export function Content({ a }) {
     return html`<${Run} icon="edit" head=${t('Would change')} copied=${plain(patch, true)}>
       <${Diff} all text=${patch} />
     <//>`;
+  const plan = planOf(a);
+  if (plan) return html`<${Pre} all text=${plain(plan, true)} label=${t('The plan, all of it')} />`;
   const name = html`<b><${Name} text=${a.tool_name} /></b>`;
   return html`<${Run}
     icon="tool"

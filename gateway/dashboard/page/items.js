@@ -45,6 +45,7 @@ export const SHOWN = new Set([
   'turn.notice',
   'llm.call.retry',
   'llm.call.fallback',
+  'x.session.mode',
 ]);
 
 /** A text that was being written when its turn ended: the page keeps it as an event. */
@@ -123,6 +124,8 @@ export class Items {
     const d = e.data ?? {};
     const key = String(e.cursor?.seq ?? '');
     const ts = e.ts;
+    const note = (/** @type {string | undefined} */ text) =>
+      this.add({ key, kind: 'note', tone: '', text, ts });
     switch (e.type) {
       case 'turn.started':
         this.answer = '';
@@ -251,44 +254,38 @@ export class Items {
           });
         break;
       case 'turn.notice':
-        this.add({ key, kind: 'note', tone: '', text: d.text, ts });
+        note(d.text);
         break;
       case 'llm.call.retry':
-        this.add({
-          key,
-          kind: 'note',
-          tone: '',
-          text: t('The model did not answer ({error}). It was asked again after {n} s.', {
+        note(
+          t('The model did not answer ({error}). It was asked again after {n} s.', {
             error: d.error ?? '',
             n: Math.round((d.wait_s ?? 0) * 10) / 10,
           }),
-          ts,
-        });
+        );
         break;
       case 'llm.call.fallback':
-        this.add({
-          key,
-          kind: 'note',
-          tone: '',
-          text: t('{from} cannot answer ({error}): {to} answers instead.', {
+        note(
+          t('{from} cannot answer ({error}): {to} answers instead.', {
             from: [d.failed?.provider, d.failed?.model].filter(Boolean).join('/'),
             to: [d.next?.provider, d.next?.model].filter(Boolean).join('/'),
             error: d.error ?? '',
           }),
-          ts,
-        });
+        );
+        break;
+      case 'x.session.mode':
+        note(
+          d.mode === 'plan'
+            ? t('The agent only reads until you approve its plan.')
+            : t('The agent may work again, as far as you allow it.'),
+        );
         break;
       case 'session.compaction.completed':
-        this.add({
-          key,
-          kind: 'note',
-          tone: '',
-          text:
-            d.how === 'shortened'
-              ? t('Long results of tools were shortened for the model.')
-              : t('The earlier conversation was summarized for the model.'),
-          ts,
-        });
+        note(
+          d.how === 'shortened'
+            ? t('Long results of tools were shortened for the model.')
+            : t('The earlier conversation was summarized for the model.'),
+        );
         break;
     }
   }

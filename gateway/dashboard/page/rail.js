@@ -6,6 +6,7 @@ import { Confirm } from './dialog.js';
 import { Changed, Plan } from './railchanges.js';
 import { download } from './result.js';
 import { go, href, may, useLoaded } from './state.js';
+import { SessionMode } from './sessionmode.js';
 import { SessionModel } from './sessionmodel.js';
 import { Do, html, Icon, Name, Time } from './ui.js';
 import { locale, rich, t } from './words.js';
@@ -56,6 +57,11 @@ export function Rail({ id, info, open, session }) {
     html`<section>
       <h2>${t('Model')}</h2>
       <${SessionModel} id=${id} state=${d} reload=${info.reload} />
+    </section>`}
+    ${d &&
+    html`<section>
+      <h2>${t('Mode')}</h2>
+      <${SessionMode} id=${id} state=${d} reload=${info.reload} />
     </section>`}
     ${last &&
     html`<section>

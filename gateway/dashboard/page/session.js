@@ -141,7 +141,7 @@ export class Session {
           this.cursor = p.cursor;
         }
         if (name === 'queue_changed') this.queue = p.data.queue;
-        if (name === 'x.session.model') changed(['sessions']); // another client may have chosen it
+        if (name === 'x.session.model' || name === 'x.session.mode') changed(['sessions']); // another client may have chosen it
         if (name === 'turn.started') this.running = true;
         if (name === 'turn.completed' || name === 'turn.failed' || name === 'turn.cancelled')
           this.running = false;
