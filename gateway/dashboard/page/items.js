@@ -275,7 +275,7 @@ export class Items {
         break;
       case 'x.session.mode':
         note(
-          d.mode === 'plan'
+          /** @type {{mode?: string}} */ (d).mode === 'plan'
             ? t('The agent only reads until you approve its plan.')
             : t('The agent may work again, as far as you allow it.'),
         );

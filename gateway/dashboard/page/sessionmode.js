@@ -13,7 +13,9 @@ export function SessionMode({ id, state, reload }) {
   /** @param {Event & {target: HTMLSelectElement}} e */
   const choose = (e) => {
     setError(null);
-    api('PATCH', `/v1/sessions/${seg(id)}`, { mode: e.target.value })
+    api('PATCH', `/v1/sessions/${seg(id)}`, {
+      mode: /** @type {'work' | 'plan'} */ (e.target.value),
+    })
       .catch(setError)
       .finally(reload);
   };
