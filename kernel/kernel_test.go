@@ -1333,7 +1333,7 @@ func TestSubAgentDepth(t *testing.T) {
 	}
 }
 
-// TW-19, R25: no more than 8 sub-agents of one session, and 32 below one root, at
+// S-57, TW-19, R25: no more than 8 sub-agents of one session, and 32 below one root, at
 // a time; the others are refused and the turn goes on.
 func TestSubAgentFanOut(t *testing.T) {
 	calls := func(n int, goal string) string {

@@ -90,7 +90,7 @@ func (m *longModel) answer(p fakellm.Prompt) fakellm.Step {
 	}}
 }
 
-// MIS-2, MIS-4: a session of 400 calls in a window of 32k tokens ends. No request is too long, what
+// S-57, MIS-2, MIS-4: a session of 400 calls in a window of 32k tokens ends. No request is too long, what
 // the user wants remembered is known at the end, and between two compactions at least 90 % of the
 // prompts' tokens come from the service's cache. With -v it shows the times, which docs/BENCHMARKS.md
 // has of a quiet machine.

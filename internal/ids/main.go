@@ -25,7 +25,6 @@ var implemented = []span{{"Y", 1, 216}, {"F", 1, 27}, {"S", 1, 59}, {"W", 1, 77}
 var apart = map[string]string{
 	"Y-101": "installed plugins", "Y-102": "installed plugins", "Y-103": "installed plugins", "Y-104": "installed plugins",
 	"F-25": "shown by make test as a whole",
-	"S-57": "a later phase: summaries (Y-160) and sub-agents (Y-193) are what there is of it",
 	"S-58": "a later phase: remote tool runners, shared sessions",
 	"S-59": "says what is not built",
 }

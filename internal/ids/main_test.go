@@ -57,7 +57,7 @@ func TestUntested(t *testing.T) {
 		"internal/ids/ids_test.go": "package ids\n\n// Y-11: nor do made-up ids.\nfunc TestA() {}\n",
 	})
 	got := problems(t, dir)
-	if want := 216 - 4 + 27 - 1 + 56 + 77 - 7; len(got) != want {
+	if want := 216 - 4 + 27 - 1 + 57 + 77 - 7; len(got) != want {
 		t.Errorf("%d problems, want %d: the ids without a test", len(got), want)
 	}
 	for n, want := range map[int]bool{1: false, 2: true, 3: false, 4: false, 5: false, 6: true, 7: true, 8: false, 9: false, 10: false, 11: true, 50: true, 101: false} {
