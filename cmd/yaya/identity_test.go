@@ -333,7 +333,8 @@ func (c *comparison) list(method, member string) string {
 				}
 				name, _ := e.String("name")
 				own, its := strings.CutPrefix(name, c.prefix)
-				switch {
+				switch template, _ := e.String("uriTemplate"); {
+				case strings.HasPrefix(template, "yaya://"): // yaya's own
 				case c.prefix == "" || strings.HasPrefix(method, "resources/"):
 					out = append(out, string(p))
 				case its: // a name without the prefix is yaya's own

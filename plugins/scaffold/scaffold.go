@@ -57,7 +57,7 @@ var extras = map[string]string{
 
 // bundled are the names of yaya's own plugins, which cannot be installed.
 var bundled = []string{
-	"agent-tool", "llm-anthropic", "llm-echo", "llm-gemini", "llm-ollama", "llm-openai", "llm-responses", "mcp-bridge", "memory-sqlite", "skills", "strategy-coder", "strategy-react", "tool-shell", "tool-skill", "tool-workspace", "web",
+	"agent-tool", "llm-anthropic", "llm-echo", "llm-gemini", "llm-ollama", "llm-openai", "llm-responses", "mcp-bridge", "memory-sqlite", "skills", "strategy-coder", "strategy-react", "tool-plan", "tool-shell", "tool-skill", "tool-web", "tool-workspace", "web",
 }
 
 // Languages returns the languages in which a plugin can be begun.
