@@ -1,8 +1,10 @@
 package lsp
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"net/url"
 	"path"
 	"path/filepath"
@@ -63,24 +65,51 @@ type diagnostic struct {
 	Message  string          `json:"message"`
 }
 
-func cut(list []diagnostic) []diagnostic {
-	list = slices.Clone(list[:min(len(list), maxFindings)]) // the rest is not kept
-	for i := range list {
-		d := &list[i]
+// diagnostics are the first of a list, cut. A decoded list takes many times the memory of its text.
+type diagnostics []diagnostic
+
+// UnmarshalJSON implements [json.Unmarshaler]: it decodes one element at a time.
+func (l *diagnostics) UnmarshalJSON(data []byte) error {
+	*l = nil
+	return elements(data, func(dec *json.Decoder) (more bool, err error) {
+		var d diagnostic
+		if err := dec.Decode(&d); err != nil {
+			return false, err
+		}
 		d.Message, _, _ = strings.Cut(strings.TrimSpace(d.Message), "\n")
 		d.Message, d.Source = short(d.Message, maxText), short(d.Source, 40)
 		if len(d.Code) > 40 {
 			d.Code = nil
 		}
-	}
-	return list
+		*l = append(*l, d)
+		return len(*l) < maxFindings, nil
+	})
 }
 
+// elements calls next at each element of a list until it returns false. null is an empty list.
+func elements(data []byte, next func(*json.Decoder) (bool, error)) error {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	begin, err := dec.Token()
+	if err != nil || begin == nil {
+		return err
+	}
+	if begin != json.Delim('[') {
+		return errors.New("not a list")
+	}
+	for dec.More() {
+		if more, err := next(dec); err != nil || !more {
+			return err
+		}
+	}
+	return nil
+}
+
+// short cuts a text, and copies it: a part of a string keeps all of it in memory.
 func short(s string, most int) string {
 	if len(s) > most {
 		s = s[:most] + "…"
 	}
-	return strings.ToValidUTF8(s, "\uFFFD")
+	return strings.Clone(strings.ToValidUTF8(s, "\uFFFD"))
 }
 
 // Check tells the server the texts of files, and returns the findings in them and in other files
@@ -231,14 +260,14 @@ func (s *Server) settle(ctx context.Context, asked map[string]int) (whole bool, 
 // pull asks for the findings of a file.
 func (s *Server) pull(ctx context.Context, at string) error {
 	var got struct {
-		Items []diagnostic `json:"items"`
+		Items diagnostics `json:"items"`
 	}
 	if err := s.ask(ctx, "textDocument/diagnostic", map[string]any{"textDocument": map[string]any{"uri": at}}, &got); err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.found[at] = &findings{nil, cut(got.Items)}
+	s.found[at] = &findings{nil, got.Items}
 	return nil
 }
 

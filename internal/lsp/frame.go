@@ -2,6 +2,7 @@ package lsp
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,8 +13,12 @@ import (
 
 // Bounds of what a server sends.
 const (
-	maxMessage = 16 << 20 // bytes
+	maxMessage = 4 << 20 // bytes
 	maxHeaders = 20
+	maxURI     = 8 << 10 // bytes
+	maxToken   = 128     // bytes of the id of a request or of work
+	maxItems   = 100     // of settings that one request asks for
+	maxReplies = 1000    // that wait until the server reads them
 )
 
 // message is one of JSON-RPC 2.0.
@@ -41,11 +46,14 @@ func readMessage(r *bufio.Reader) (m message, err error) {
 	if err != nil {
 		return m, err
 	}
-	data := make([]byte, size)
-	if _, err := io.ReadFull(r, data); err != nil {
+	var data bytes.Buffer // takes memory as the message arrives, not as it is announced
+	if _, err := io.CopyN(&data, r, int64(size)); err != nil {
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF // io.EOF is the end between two messages
+		}
 		return m, fmt.Errorf("a message ends too early: %w", err)
 	}
-	if err := json.Unmarshal(data, &m); err != nil {
+	if err := json.Unmarshal(data.Bytes(), &m); err != nil {
 		return m, fmt.Errorf("a message is not JSON-RPC: %w", err)
 	}
 	return m, nil

@@ -19,6 +19,8 @@ type Server struct {
 	w    io.Writer
 	out  sync.Mutex // held while a message is written
 
+	replies chan message // to requests of the server, which wait to be written
+
 	checking chan struct{} // has room for the one call of Check
 	versions int           // of files; used by Check
 	pulls    bool          // it answers textDocument/diagnostic
@@ -39,14 +41,14 @@ type Server struct {
 // findings are those of a file as the server has told them last.
 type findings struct {
 	version *int // of the file, if it says so
-	list    []diagnostic
+	list    diagnostics
 }
 
 // Start introduces us to the server of a folder, which is an absolute path without links, over the
 // server's output and input. options are the server's own, or nil. It reads from r until that ends.
 func Start(ctx context.Context, root string, options any, r io.Reader, w io.Writer) (*Server, error) {
 	s := &Server{
-		root: root, w: w, checking: make(chan struct{}, 1), done: make(chan struct{}),
+		root: root, w: w, replies: make(chan message, maxReplies), checking: make(chan struct{}, 1), done: make(chan struct{}),
 		waiting: map[int64]chan message{}, open: map[string]File{}, found: map[string]*findings{}, busy: map[string]bool{}, change: make(chan struct{}),
 	}
 	go func() {
@@ -54,8 +56,11 @@ func Start(ctx context.Context, root string, options any, r io.Reader, w io.Writ
 		err := s.read(bufio.NewReaderSize(r, 64<<10))
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.end = err
+		if s.end == nil {
+			s.end = err
+		}
 	}()
+	go s.reply()
 	folder := map[string]any{"uri": uri(root), "name": filepath.Base(root)}
 	var answer struct {
 		Capabilities struct {
@@ -202,26 +207,71 @@ func (s *Server) answered(m message) {
 
 // answer answers a request. Some servers wait for it before they go on.
 func (s *Server) answer(m message) error {
+	if len(m.ID) > maxToken {
+		return fmt.Errorf("the language server sent a request whose id has more than %d bytes", maxToken)
+	}
 	reply := message{ID: m.ID, Result: json.RawMessage("null")}
 	switch m.Method {
 	case "workspace/configuration":
 		var p struct {
-			Items []json.RawMessage `json:"items"`
+			Items count `json:"items"`
 		}
-		if json.Unmarshal(m.Params, &p) == nil {
-			all, err := json.Marshal(make([]any, len(p.Items)))
-			if err != nil {
-				return err
-			}
-			reply.Result = all
+		if json.Unmarshal(m.Params, &p) != nil {
+			break
 		}
+		if p.Items > maxItems {
+			reply.Result, reply.Error = nil, &failure{-32602, fmt.Sprintf("more than %d items", maxItems)}
+			break
+		}
+		all, err := json.Marshal(make([]any, p.Items))
+		if err != nil {
+			return err
+		}
+		reply.Result = all
 	case "workspace/workspaceFolders", "window/workDoneProgress/create", "window/showMessageRequest", "client/registerCapability", "client/unregisterCapability", "workspace/diagnostic/refresh":
 	case "workspace/applyEdit":
 		reply.Result = json.RawMessage(`{"applied":false,"failureReason":"yaya lets a language server change nothing"}`)
 	default:
-		reply.Result, reply.Error = nil, &failure{-32601, "yaya does not know the method " + m.Method}
+		reply.Result, reply.Error = nil, &failure{-32601, "yaya does not know the method " + short(m.Method, maxToken)}
 	}
-	return s.write(reply)
+	select {
+	case s.replies <- reply:
+		return nil
+	default:
+		return fmt.Errorf("the language server does not read its input: %d answers to its requests wait", maxReplies)
+	}
+}
+
+// reply writes the answers to requests, so that reading goes on while the server does not read.
+func (s *Server) reply() {
+	for {
+		select {
+		case m := <-s.replies:
+			if err := s.write(m); err != nil {
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				if s.end == nil {
+					s.end = err
+				}
+				return
+			}
+		case <-s.done:
+			return
+		}
+	}
+}
+
+// count is the number of elements of a list, of which no more than one beyond maxItems are counted.
+type count int
+
+// UnmarshalJSON implements [json.Unmarshaler]: it keeps nothing of the elements.
+func (n *count) UnmarshalJSON(data []byte) error {
+	*n = 0
+	return elements(data, func(dec *json.Decoder) (bool, error) {
+		var element json.RawMessage
+		*n++
+		return *n <= maxItems, dec.Decode(&element)
+	})
 }
 
 // heard takes a notification.
@@ -231,18 +281,18 @@ func (s *Server) heard(m message) {
 	switch m.Method {
 	case "textDocument/publishDiagnostics":
 		var p struct {
-			URI     string       `json:"uri"`
-			Version *int         `json:"version"`
-			List    []diagnostic `json:"diagnostics"`
+			URI     string      `json:"uri"`
+			Version *int        `json:"version"`
+			List    diagnostics `json:"diagnostics"`
 		}
-		if json.Unmarshal(m.Params, &p) != nil {
+		if json.Unmarshal(m.Params, &p) != nil || len(p.URI) > maxURI {
 			return // it says nothing that can be used
 		}
 		at := same(p.URI)
 		if _, known := s.found[at]; !known && len(s.found) >= maxFiles {
 			return
 		}
-		s.found[at] = &findings{p.Version, cut(p.List)}
+		s.found[at] = &findings{p.Version, p.List}
 	case "$/progress":
 		var p struct {
 			Token json.RawMessage `json:"token"`
@@ -250,7 +300,7 @@ func (s *Server) heard(m message) {
 				Kind string `json:"kind"`
 			} `json:"value"`
 		}
-		if json.Unmarshal(m.Params, &p) != nil {
+		if json.Unmarshal(m.Params, &p) != nil || len(p.Token) > maxToken {
 			return
 		}
 		switch token := string(p.Token); {
