@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/yaya-ai/yaya/internal/eventually"
 	"github.com/yaya-ai/yaya/kernel/event"
@@ -120,6 +121,27 @@ func TestServersLiveWithTheirSession(t *testing.T) {
 	eventually.True(t, "the server ends with its session", func() bool { return running() == 0 })
 	if again := w.diagnostics("a.go"); !again.OK {
 		t.Errorf("got %+v, want that another one is started", again)
+	}
+}
+
+// A server that asks without end and does not read is ended with the plugin, and with it the commands in the background.
+func TestServersThatDoNotReadEnd(t *testing.T) {
+	wholeSandbox(t)
+	dir := server(t, "exec sh $(dirname $0)/server\n")
+	w := newWorld(t)
+	deaf := strings.Replace(fakeServer, `*'"textDocument/didOpen"'* | *'"textDocument/didChange"'*) `, `*'"textDocument/didSave"'*) while :; do say '{"jsonrpc":"2.0","id":"'$filler'","method":"client/registerCapability"}'; done ;;
+	*'"textDocument/didOpen"'* | *'"textDocument/didChange"'*) filler=$(printf %%0120d 1); `, 1)
+	if err := os.WriteFile(filepath.Join(dir, "server"), fmt.Appendf(nil, deaf, dir), 0o644); err != nil { //nolint:gosec // a script
+		t.Fatal(err)
+	}
+	w.write("a.go", "package a\n")
+	if res := w.diagnostics("a.go"); res.OK && !strings.Contains(res.Text(), "of process") {
+		t.Fatalf("got %+v, want the finding, or that the server does not read", res)
+	}
+	begun := time.Now()
+	must(t, w.p.OnUnload(t.Context(), w.c))
+	if got := time.Since(begun); got > 8*time.Second {
+		t.Errorf("unloading took %v, want that a server that does not read is ended after %v", got, 2*time.Second)
 	}
 }
 

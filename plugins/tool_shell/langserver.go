@@ -169,6 +169,8 @@ func (s *langserver) stop() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), serverEnding)
 	defer cancel()
+	kill := context.AfterFunc(ctx, s.child.Kill) // it may not read
+	defer kill()
 	_ = s.srv.Close(ctx) // a server that does not answer is ended by force
 	s.child.Stop(ctx)
 	<-s.srv.Done()
@@ -216,6 +218,10 @@ func (p *Plugin) running(ctx context.Context, s *langserver, key serverKey, w *w
 		set.at.close()
 		return &tool.Failure{Kind: tool.ErrUnavailable, Err: fmt.Errorf("start %s: %w", filepath.Base(command[0]), p.wrote(child, err))}
 	}
+	go func() { // nobody reads from one that breaks the protocol
+		<-srv.Done()
+		child.Stop(context.Background())
+	}()
 	s.srv, s.child, s.at, s.files = srv, child, set.at, nil
 	return nil
 }

@@ -168,8 +168,8 @@ func (p *Plugin) OnEvent(_ context.Context, ev event.Event, _ plugin.Context) er
 
 // OnUnload implements [plugin.Plugin]. Other commands end with their calls.
 func (p *Plugin) OnUnload(context.Context, plugin.Context) error {
+	p.jobs.close() // first, since a language server may take its time
 	p.langs.close()
-	p.jobs.close()
 	p.sweeps.Wait()
 	return p.tmp.Close()
 }
