@@ -174,7 +174,7 @@ var decisions = map[string]tool.Decision{"allow": tool.Allow, "ask": tool.Ask, "
 func (r *Rule) matches(call *tool.Call, def *tool.Definition) bool {
 	match := func(pattern, s string) bool { return pattern == "" || tool.MatchName(pattern, s) }
 	return match(r.Tool, def.Name) && match(r.Provider, def.Identity.Provider) &&
-		(r.Kind == "" || r.Kind == effectiveKind(def.Kind)) && r.through(call) && r.concerns(&call.Caller)
+		(r.Kind == "" || r.Kind == effectiveKind(def.Kind) || def.Agreed && r.Kind == tool.KindRead) && r.through(call) && r.concerns(&call.Caller)
 }
 
 // through reports whether a rule applies to calls of this origin. A rule that allows clients to

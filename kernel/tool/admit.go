@@ -48,9 +48,6 @@ func (d *Dispatcher) admit(ctx context.Context, e *Entry, call Call) (Result, bo
 	}
 	// The gate does not ask about a folder for a call that a rule denies anyway.
 	v := d.decide(ctx, call, e.Def)
-	if _, agreed := e.Tool.(PreApproved); agreed && v.Decision == Deny { // perhaps; the dispatcher learns that later
-		v = d.decide(ctx, call, agreedTo(e.Def))
-	}
 	if v.Decision == Deny {
 		return denied(e, v), false
 	}
@@ -121,7 +118,7 @@ func denied(e *Entry, v Verdict) Result {
 
 // agreedTo is the policy's view of a tool whose call was approved in advance.
 func agreedTo(def Definition) Definition {
-	def.Kind, def.RequiresApproval = KindRead, false
+	def.Agreed, def.RequiresApproval = true, false
 	return def
 }
 

@@ -47,8 +47,7 @@ func (r rule) Decide(_ context.Context, _ tool.Call, def tool.Definition) (tool.
 }
 
 // A call that the rules deny is refused before anybody is asked whether its folder is
-// trusted. Of a call that was agreed to in advance, rules about what it would otherwise
-// be say nothing.
+// trusted, also one that was agreed to in advance.
 func TestNobodyIsAskedAboutWhatIsDenied(t *testing.T) {
 	for name, tt := range map[string]struct {
 		rule     rule
@@ -61,7 +60,7 @@ func TestNobodyIsAskedAboutWhatIsDenied(t *testing.T) {
 		"denied, agreed to":          {func(tool.Definition) (tool.Verdict, error) { return tool.Verdict{Decision: tool.Deny}, nil }, true, 0, false},
 		"rules that cannot be read":  {func(tool.Definition) (tool.Verdict, error) { return tool.Verdict{}, errors.New("damaged") }, false, 0, false},
 		"its kind denied":            {noExec, false, 0, false},
-		"its kind denied, agreed to": {noExec, true, 1, true},
+		"its kind denied, agreed to": {noExec, true, 0, false},
 	} {
 		ran := false
 		r := rawTool("x", func(context.Context, tool.Call) (tool.Result, error) {

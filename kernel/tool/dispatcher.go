@@ -214,6 +214,9 @@ func (DefaultPolicy) Decide(_ context.Context, call Call, def Definition) (Verdi
 	if def.RequiresApproval || def.Identity.Provider != "" {
 		return Verdict{Decision: Ask}, nil
 	}
+	if def.Agreed {
+		return Verdict{Decision: Allow}, nil
+	}
 	switch def.Kind {
 	case KindRead, KindNetwork:
 		return Verdict{Decision: Allow}, nil

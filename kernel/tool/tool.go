@@ -69,6 +69,10 @@ type Definition struct {
 	// Delegates marks a tool that acts through calls of its own alone, about each of which is
 	// decided.
 	Delegates bool
+	// Agreed is set for the policy when the user has approved the call in advance (see
+	// [PreApproved]): rules about its kind and about reading hold, and without one it counts as
+	// reading.
+	Agreed bool
 	// Validate makes the dispatcher validate the arguments of native calls too, which
 	// otherwise only the provider checks.
 	Validate bool
@@ -142,8 +146,8 @@ type Tool interface {
 type Obedient interface{ ObeysContext() }
 
 // PreApproved lets a built-in tool report that its user has approved exactly this call
-// in advance: it then counts as reading. Rules that name the tool, and hooks, still
-// decide.
+// in advance: it then counts as reading. Rules that name the tool or its kind, and hooks,
+// still decide.
 type PreApproved interface{ PreApproved(call Call) bool }
 
 // ApprovalBriefer lets a tool word its own approval prompt.

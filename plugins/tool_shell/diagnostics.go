@@ -22,7 +22,8 @@ const (
 	diagnosticsFor = "Asks the language servers of this machine (for Go, TypeScript, JavaScript, Python, Rust, C and others) what is wrong in files of the workspace: errors of the compiler and the type checker, with places. It reads the files as they are on the disk; use it after changes, before the checks, which take longer."
 )
 
-// diagnosticsTool needs no approval: the servers write nothing and reach nobody.
+// diagnosticsTool needs no approval: the servers write nothing and reach nobody, since they run in
+// a sandbox or not at all.
 type diagnosticsTool struct{ obedient }
 
 // PreApproved implements [tool.PreApproved].

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/yaya-ai/yaya/internal/eventually"
+	"github.com/yaya-ai/yaya/internal/sandbox"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
@@ -173,6 +174,21 @@ exit 3
 	}
 	if text, err := os.ReadFile(filepath.Join(w.dir, "a.go")); err != nil || string(text) != "package a\n" {
 		t.Errorf("a.go has %q, %v; want it as it was", text, err)
+	}
+}
+
+// A server runs without a question, so it does not run without a sandbox.
+func TestNoServerWithoutSandbox(t *testing.T) {
+	dir := server(t, `touch "$(dirname "$0")/ran"
+`)
+	w := newWorld(t)
+	w.sandbox = sandbox.Settings{Mode: sandbox.Without}
+	w.write("a.go", "package a\n")
+	if res := w.diagnostics("a.go"); res.OK || res.ErrorKind != tool.ErrUnavailable || !strings.Contains(res.Text(), "yaya config set sandbox.mode prefer") {
+		t.Errorf("got %+v, want a refusal that names the setting", res)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "ran")); err == nil {
+		t.Error("the server has run")
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/yaya-ai/yaya/internal/lsp"
 	"github.com/yaya-ai/yaya/internal/proc"
+	"github.com/yaya-ai/yaya/internal/sandbox"
 	"github.com/yaya-ai/yaya/internal/workspace"
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
@@ -192,6 +193,10 @@ func (p *Plugin) running(ctx context.Context, s *langserver, key serverKey, w *w
 	set, err := p.settle(key.session, "", asReader)
 	if err != nil {
 		return failure(tool.ErrUnavailable, err)
+	}
+	if set.box.none { // require does not hold with the mode "off"
+		set.at.close()
+		return &tool.Failure{Kind: tool.ErrUnavailable, Err: fmt.Errorf("a language server runs code of the workspace without a question, so it needs a sandbox, and the setting sandbox.mode is off: %s", p.cfg.Sandboxes.Settings().SetMode(sandbox.Prefer))}
 	}
 	command := key.language.installed(set.env, w)
 	if command == nil {
