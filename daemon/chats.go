@@ -42,7 +42,7 @@ func openChats(c *core) (*chatAPI, error) {
 	cfg := sessions.Config{
 		Root: root, Bus: k.Bus, Sessions: k.Sessions, Loop: k.Loop, Approvals: k.Approvals, Artifacts: k.Artifacts, Secrets: at.secrets,
 		Strategy: strategy_coder.ID, Price: prices{at.settings}.of, HasStrategy: k.Plugins.HasStrategy, Models: k, Version: Version(), Log: at.log,
-		MayUse: c.st.mayUse, Trusted: c.gate.Trusted, Audit: c.st.audit(), Undo: c.undoLast,
+		MayUse: c.st.mayUse, Trusted: c.gate.Trusted, Audit: c.st.audit(), Undo: c.undoLast, Closed: c.shell.End,
 	}
 	if n := c.st.cluster(); n != nil {
 		cfg.Nodes = n.forward

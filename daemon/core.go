@@ -143,11 +143,12 @@ func openCore(ctx context.Context, st *stores) (_ *core, err error) {
 	c.files = tool_workspace.New(c.folder, st.guard, k.Artifacts)
 	c.files.KeepsUndo(c.undone.Store)
 	c.shell = tool_shell.New(tool_shell.Config{
-		Folder: c.folder, Agreed: c.gate.Agreed, Guard: st.guard, Artifacts: k.Artifacts, Procs: c.procs, Data: at.data, Sandboxes: st.sandboxes,
+		Folder: c.folder, Trusted: c.gate.Trusted, Agreed: c.gate.Agreed, Guard: st.guard, Artifacts: k.Artifacts, Procs: c.procs, Data: at.data, Sandboxes: st.sandboxes,
 		Ask: c.people.askAboutHost, Unasked: c.commands.unasked, Remedy: at.settings.Remedy,
 		Hosts: func() []string { return at.settings.Texts(commandHosts) }, Write: func() []string { return at.settings.Texts(commandWrite) },
 		OwnParts: c.packages.shown, Undo: c.undone.Store,
 	})
+	st.folders.OnChange(c.shell.TrustChanged) // after the gate, which forgets its answers
 	c.web = tool_web.New(sandbox.Web{Listens: st.sandboxes.Listens}, c.shell, k.Artifacts)
 	c.plan = tool_plan.New(k.Sessions)
 	k.Dispatch.SetWitness(c.shell.Unreviewed)

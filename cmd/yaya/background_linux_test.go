@@ -15,6 +15,7 @@ import (
 // session, and with yaya, by kill -9, too: nothing of what it has started is left.
 func TestBackgroundCommandsEnd(t *testing.T) {
 	besideTmp(t)
+	var folder string
 	for name, end := range map[string]func(t *testing.T, b *box, pid int, id string){
 		"kill -9": func(t *testing.T, _ *box, pid int, _ string) { kills(t, pid, syscall.SIGKILL) },
 		"SIGTERM": func(t *testing.T, _ *box, pid int, _ string) { kills(t, pid, syscall.SIGTERM) },
@@ -23,6 +24,12 @@ func TestBackgroundCommandsEnd(t *testing.T) {
 				t.Errorf("DELETE = %d, %v; want success", status, out)
 			}
 		},
+		"the session is closed": func(t *testing.T, b *box, _ int, id string) {
+			if status, out := b.v1("POST", "/sessions/"+id+"/close", ""); status != 200 {
+				t.Errorf("POST close = %d, %v; want 200", status, out)
+			}
+		},
+		"its folder is no longer trusted": func(_ *testing.T, b *box, _ int, _ string) { b.must("trust", "revoke", folder) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBox(t)
@@ -32,7 +39,8 @@ func TestBackgroundCommandsEnd(t *testing.T) {
 				"command": "export " + mark + "; setsid sleep 1000 & sleep 1000 & exec sleep 1000", "background": true,
 			}}), callsFor("go on"))
 			cmd := b.serve()
-			id := b.turn(b.workspace(), "work")
+			folder = b.workspace()
+			id := b.turn(folder, "work")
 			all, last := b.outputs(id, "")
 			if !strings.Contains(all, "runs in the background as bg_") {
 				t.Fatalf("the result is %s, want the id of the command", all)

@@ -436,6 +436,7 @@ func (s *Service) finish(id string) (Session, error) {
 	if err := k.Sync(context.Background(), entry); err != nil {
 		return Session{}, err
 	}
+	s.cfg.Closed(id)
 	return s.change(id, func(r *record) { r.Status = Completed })
 }
 

@@ -51,6 +51,8 @@ type Config struct {
 	// Audit is called before something is deleted, and prevents that with an error. It may
 	// be nil.
 	Audit func(ctx context.Context, event, target string, payload map[string]any) error
+	// Closed is called after a session was closed; it must not block. Optional.
+	Closed func(session string)
 	// Undo undoes the last change of files by a session's calls; nil: nothing is kept.
 	Undo func(ctx context.Context, session string) (undo.Undone, error)
 	// Nodes are the other nodes of a cluster; nil for none.
@@ -92,6 +94,9 @@ func New(cfg Config) (*Service, error) {
 	}
 	if cfg.MayUse == nil {
 		cfg.MayUse = func(_ auth.Principal, dir string) (string, error) { return dir, nil }
+	}
+	if cfg.Closed == nil {
+		cfg.Closed = func(string) {}
 	}
 	if cfg.Trusted == nil {
 		cfg.Trusted = func(string) bool { return true }

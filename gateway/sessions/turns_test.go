@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/yaya-ai/yaya/auth"
+	"github.com/yaya-ai/yaya/gateway/sessions"
 	"github.com/yaya-ai/yaya/internal/eventually"
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/event"
@@ -551,7 +552,8 @@ func TestIdleHasCounted(t *testing.T) {
 // S-7, S-16: sessions are listed, the one changed last first; they can be renamed,
 // forked, reset, put away, closed, and taken out.
 func TestLifecycle(t *testing.T) {
-	w := newWorld(t, "")
+	var closed []string
+	w := newWorld(t, "", func(cfg *sessions.Config) { cfg.Closed = func(id string) { closed = append(closed, id) } })
 	var ids []string
 	for n := range 5 {
 		ids = append(ids, w.create(fmt.Sprintf(`,"title":"t%d"`, n)))
@@ -617,6 +619,9 @@ func TestLifecycle(t *testing.T) {
 	}
 	if got := w.must("POST", "/v1/sessions/"+ids[0]+"/close", "", 200); got["status"] != "completed" {
 		t.Errorf(`got %v, want status "completed"`, got)
+	}
+	if fmt.Sprint(closed) != "["+ids[0]+"]" {
+		t.Errorf("closed sessions told are %v, want %s", closed, ids[0])
 	}
 	w.refused("POST", "/v1/sessions/"+ids[0]+"/messages", `{"role":"user","parts":[{"type":"text","text":"x"}]}`, 409, "session_completed")
 	if got := types(w.follow(ids[0], "").until("session_completed")); got != "session_created session_completed" {

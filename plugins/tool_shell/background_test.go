@@ -194,6 +194,8 @@ func TestTheTreeOfABackgroundCommandDies(t *testing.T) {
 		"deleted session":     {last: "wait", end: event1(event.SessionDeleted{SessionID: "s"})},
 		"archived session":    {last: "wait", end: event1(event.SessionArchived{SessionID: "s"})},
 		"reset session":       {last: "wait", end: event1(event.SessionReset{SessionID: "s"})},
+		"closed session":      {last: "wait", end: func(w *world, _ string) { w.p.End("s") }},
+		"revoked folder":      {last: "wait", end: func(w *world, _ string) { w.restricted.Store(true); w.p.TrustChanged(w.dir) }},
 		"yaya ends":           {last: "wait", end: func(w *world, _ string) { must(w.t, w.p.OnUnload(w.t.Context(), w.c)) }},
 		"its folder is empty": {last: "wait", end: func(w *world, id string) { must(w.t, os.RemoveAll(w.dir)); w.job("shell_stop", id, nil) }},
 	} {

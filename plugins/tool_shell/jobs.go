@@ -51,6 +51,15 @@ func (s *jobs) close() {
 	s.work.Wait()
 }
 
+// aside calls f on a goroutine that close waits for, unless jobs are closed.
+func (s *jobs) aside(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.runs {
+		s.work.Go(f)
+	}
+}
+
 // over reports whether a job has ended.
 func (j *job) over() bool {
 	select {

@@ -42,7 +42,6 @@ import (
 	"github.com/yaya-ai/yaya/internal/undo"
 	"github.com/yaya-ai/yaya/internal/workspace"
 	"github.com/yaya-ai/yaya/kernel/approval"
-	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/plugin"
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
@@ -80,10 +79,12 @@ type Plugin struct {
 	sweeps sync.WaitGroup
 }
 
-// Config assembles a [Plugin]. All fields but Guard are required.
+// Config assembles a [Plugin]. All fields but Guard and Trusted are required.
 type Config struct {
 	// Folder returns the absolute path that a session works in.
 	Folder func(session string) (string, error)
+	// Trusted reports whether the folder of a session is trusted; nil: it is.
+	Trusted func(session string) bool
 	// Agreed reports whether a person has approved exactly these checks in that folder.
 	Agreed func(session string, checks []string) bool
 	// Guard opens the folder; nil protects nothing.
@@ -112,6 +113,9 @@ type Config struct {
 
 // New returns the plugin.
 func New(cfg Config) *Plugin {
+	if cfg.Trusted == nil {
+		cfg.Trusted = func(string) bool { return true }
+	}
 	return &Plugin{cfg: cfg, marks: &marks{data: cfg.Data}, langs: langservers{all: map[serverKey]*langserver{}}, tmp: sandbox.NewScratch(filepath.Join(cfg.Sandboxes.Cache, "tmp"))}
 }
 
@@ -129,41 +133,6 @@ func (*Plugin) Manifest() plugin.Manifest {
 		Name: "tool-shell", Version: "0.1.0", Category: plugin.Tool,
 		ConfigSchema: json.RawMessage(`{"type":"object","properties":{"verify":{"type":"array","items":{"type":"string"}},"timeout":{"type":"string","default":"2m"},"env":{"type":"array","items":{"type":"string"}},"max_memory":{"type":"integer"}}}`),
 	}
-}
-
-// Subscriptions implements [plugin.Plugin].
-func (*Plugin) Subscriptions() []string {
-	return []string{
-		event.SessionWasReset.Name(), event.SessionWasArchived.Name(), event.SessionWasDeleted.Name(),
-		event.TurnWasCompleted.Name(), event.TurnHasFailed.Name(), event.TurnWasCancelled.Name(),
-	}
-}
-
-// OnEvent implements [plugin.Plugin]: it ends the commands of a session that ends, and removes its
-// temporary files. The session of a sub-agent ends with its turn.
-func (p *Plugin) OnEvent(_ context.Context, ev event.Event, _ plugin.Context) error {
-	switch e := ev.Payload.(type) {
-	case event.SessionReset:
-		p.langs.forget(e.SessionID)
-		p.jobs.endOf(e.SessionID)
-		p.tmp.Remove(e.SessionID)
-	case event.SessionArchived:
-		p.langs.forget(e.SessionID)
-		p.jobs.endOf(e.SessionID)
-		p.tmp.Remove(e.SessionID)
-		return p.forget(e.SessionID)
-	case event.SessionDeleted:
-		p.langs.forget(e.SessionID)
-		p.jobs.endOf(e.SessionID)
-		p.tmp.Remove(e.SessionID)
-		return p.forget(e.SessionID)
-	case event.TurnCompleted, event.TurnFailed, event.TurnCancelled:
-		if event.Root(ev.SessionID) != ev.SessionID {
-			p.langs.forget(ev.SessionID)
-			p.jobs.endOf(ev.SessionID)
-		}
-	}
-	return nil
 }
 
 // OnUnload implements [plugin.Plugin]. Other commands end with their calls.

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -80,6 +81,8 @@ type world struct {
 	c    *fakeContext
 	p    *tool_shell.Plugin
 
+	restricted atomic.Bool // the folder is not trusted
+
 	policy tool.Policy // default: that of the dispatcher
 	agreed []string    // the checks that a person has agreed to
 
@@ -115,7 +118,7 @@ func (w *world) plugin(root *os.Root, procs *proc.Manager) *tool_shell.Plugin {
 		w.undo = undo.New(kept, func([]byte) bool { return false })
 	}
 	return tool_shell.New(tool_shell.Config{
-		Folder: func(string) (string, error) { return w.dir, nil }, Agreed: w.hasAgreed, Artifacts: tool.NewStore(root), Procs: procs, Data: root,
+		Folder: func(string) (string, error) { return w.dir, nil }, Trusted: func(string) bool { return !w.restricted.Load() }, Agreed: w.hasAgreed, Artifacts: tool.NewStore(root), Procs: procs, Data: root,
 		Sandboxes: boxes, Hosts: func() []string { return w.hosts }, Write: func() []string { return w.writes }, Ask: w.askAboutHost, Undo: w.undo,
 	})
 }
