@@ -55,11 +55,12 @@ func (obedient) ObeysContext() {}
 func (b *Bridge) own() *relay.Router { return &relay.Router{Servers: b.servers} }
 
 // sees reports whether a caller may know the resources of a server: whether it may use the server,
-// and no rule denies reading them.
+// the view of its session has the read of them, and no rule denies it. The view has the profile of
+// the MCP client that gave the agent its task.
 func (b *Bridge) sees(ctx context.Context, call tool.Call, server string) bool {
 	def := reading{server: server}.Definition()
 	call.Name, call.Args, call.Prepared = def.Name, json.RawMessage("{}"), nil
-	return call.Caller.Reaches(server) && b.cfg.Dispatcher.Ruled(ctx, call, def).Decision != tool.Deny
+	return call.Caller.Reaches(server) && b.cfg.Registry.Sees(call.SessionID, &def) && b.cfg.Dispatcher.Ruled(ctx, call, def).Decision != tool.Deny
 }
 
 type listArgs struct {

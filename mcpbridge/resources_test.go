@@ -178,4 +178,26 @@ template of docs: "page://docs/{name}", name "pages"`
 	if want := `docs/resources/read {"server":"docs","uri":"doc://docs/1"} read doc://docs/1 of the server docs`; res.OK || res.ErrorKind != tool.ErrRejected || len(a.asked) != 1 || a.asked[0] != want {
 		t.Errorf("a read that is refused = %+v after %q, want a refusal after %q", res, a.asked, want)
 	}
+
+	// A session that sees the server docs alone, as under the profile of an MCP client, neither lists
+	// nor reads what others have.
+	reg.SetView(func(session string) func(*tool.Definition) bool {
+		if session != "narrow" {
+			return nil
+		}
+		return func(d *tool.Definition) bool { return d.Identity.Provider == "" || d.Identity.Provider == "docs" }
+	})
+	a.asked, a.refuse = nil, false
+	narrow := func(name, args string) tool.Result {
+		return d.Call(t.Context(), reg.For("narrow"), tool.Call{ID: "c", Name: name, Args: []byte(args), SessionID: "narrow", Origin: tool.OriginLoop, Caller: agent})
+	}
+	if got := narrow("mcp_resources", `{}`).Text(); got != want {
+		t.Errorf("mcp_resources of a session that sees docs =\n%s\nwant\n%s", got, want)
+	}
+	if res := narrow("mcp_read", `{"uri":"doc://other/1"}`); res.OK || res.ErrorKind != tool.ErrNotFound || len(a.asked) != 0 {
+		t.Errorf("a read of another server = %+v after %q, want not_found, and no ask", res, a.asked)
+	}
+	if res := narrow("mcp_read", `{"uri":"doc://docs/1"}`); !res.OK {
+		t.Errorf("a read of docs = %+v, want its text", res)
+	}
 }

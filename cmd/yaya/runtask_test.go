@@ -245,7 +245,7 @@ func TestRunTaskIsNoWayAround(t *testing.T) {
 	b.cwd = b.workspace()
 	echo := map[string]any{"name": "fx__echo", "args": map[string]any{"text": "canary"}}
 	read := map[string]any{"name": "read_file", "args": map[string]any{"path": "a.txt"}}
-	b.scenarios(callsFor("echo", echo), callsFor("read", read))
+	b.scenarios(callsFor("echo", echo), callsFor("read", read), callsFor("list", map[string]any{"name": "mcp_resources", "args": map[string]any{}}))
 	b.must("config", "set", "plugin.mcp_bridge.profiles", `{"reading":{"tools":["read_*","yaya_run"]},"docs":{"servers":["docs"]},"shut":{"tools":["fx__*"]}}`)
 	b.serve("--mcp-config", b.config(map[string]any{"fx": map[string]any{"command": fixture, "protocolEra": "legacy"}}))
 	said := func(c *tasker, prompt string) string {
@@ -263,6 +263,14 @@ func TestRunTaskIsNoWayAround(t *testing.T) {
 	}
 	if got := said(docs, "echo"); !strings.Contains(got, unknown) {
 		t.Errorf("docs: %s, want that the tool is unknown", got)
+	}
+	// Nor does it learn of resources of other servers.
+	const listed = "resource of fx"
+	if got := said(all, "list"); !strings.Contains(got, listed) {
+		t.Errorf("all: %s, want the resources of the server", got)
+	}
+	if got := said(docs, "list"); strings.Contains(got, listed) || !strings.Contains(got, "No connected server lists such resources") {
+		t.Errorf("docs: %s, want that there are none", got)
 	}
 	mine := reading.must(map[string]any{"prompt": "read"})
 	if got := b.exported(mine.Session); !strings.Contains(got, "two") {

@@ -242,12 +242,14 @@ func (d *Dispatcher) Call(ctx context.Context, snap *Snapshot, call Call) Result
 }
 
 // Run runs one call of a tool that is in no snapshot: an operation that models and
-// clients do not see as a tool, but that the same hooks, rules and approvals govern.
+// clients do not see as a tool, but that the same hooks, rules and approvals govern. An agent's
+// call is bound by the view of its session, too, which no snapshot has applied to it.
 func (d *Dispatcher) Run(ctx context.Context, t Tool, call Call) Result {
 	start := time.Now()
 	e := &Entry{Tool: t, Def: t.Definition()}
 	e.schema = compiled(e.Def.InputSchema)
-	if !call.Caller.Reaches(e.Def.Identity.Provider) || reserved(e.Def.Name) {
+	hidden := call.Origin == OriginLoop && d.cfg.Registry != nil && !d.cfg.Registry.Sees(call.SessionID, &e.Def)
+	if hidden || !call.Caller.Reaches(e.Def.Identity.Provider) || reserved(e.Def.Name) {
 		return d.finish(call, Definition{Name: call.Name}, notRun(Fail(ErrNotFound, "there is nothing named %q", cut.Text(call.Name, 100))), start)
 	}
 	return d.finish(call, e.Def, d.run(ctx, e, call), start)

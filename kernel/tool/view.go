@@ -23,6 +23,19 @@ func (r *Registry) seen(session string, s *Snapshot) *Snapshot {
 	return s.only(may)
 }
 
+// Sees reports whether the view of a session has room for a definition, such as that of an operation
+// that is not a registered tool. A session without a view has room for all.
+func (r *Registry) Sees(session string, def *Definition) bool {
+	r.mu.Lock()
+	of := r.view
+	r.mu.Unlock()
+	if of == nil {
+		return true
+	}
+	may := of(session)
+	return may == nil || may(def)
+}
+
 // only returns the part of a snapshot with the tools for which may reports true. Those that it
 // leaves out cannot be called by any name.
 func (s *Snapshot) only(may func(*Definition) bool) *Snapshot {

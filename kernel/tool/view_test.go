@@ -44,3 +44,31 @@ func TestRunToolIsReserved(t *testing.T) {
 		t.Errorf("CheckDefinition(%s) = %v, want that the name is reserved", def.Name, err)
 	}
 }
+
+// An agent's call of an operation that is in no snapshot is bound by the view of its session; calls
+// of others are not.
+func TestViewBindsOperations(t *testing.T) {
+	d, reg := setup(t, tool.DispatcherConfig{})
+	reg.SetView(func(session string) func(*tool.Definition) bool {
+		if session == "free" {
+			return nil
+		}
+		return func(d *tool.Definition) bool { return d.Identity.Provider == "pub" }
+	})
+	for _, c := range []struct {
+		session, provider string
+		origin            tool.Origin
+		want              bool
+	}{
+		{"held", "pub", tool.OriginLoop, true},
+		{"held", "secret", tool.OriginLoop, false},
+		{"free", "secret", tool.OriginLoop, true},
+		{"held", "secret", tool.OriginCLI, true},
+	} {
+		op := echo(t, tool.Definition{Name: c.provider + "__op", Identity: tool.Identity{Provider: c.provider, Tool: "op"}, Kind: tool.KindRead}, nil)
+		res := d.Run(t.Context(), op, tool.Call{ID: "c", Name: c.provider + "__op", Args: []byte(`{}`), SessionID: c.session, Origin: c.origin, Caller: tool.LocalOwner})
+		if found := res.ErrorKind != tool.ErrNotFound; found != c.want {
+			t.Errorf("%s of %s by %s: %+v, want found: %v", c.provider, c.session, c.origin, res, c.want)
+		}
+	}
+}
