@@ -1,6 +1,9 @@
 package kernel
 
 import (
+	"strings"
+
+	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/session"
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
@@ -9,6 +12,9 @@ import (
 // else. The kind of yaya's own tool decides; a provided tool calls out, whatever it says of itself.
 func (k *Kernel) planning(call tool.Call, def tool.Definition) (why string, err error) {
 	if call.Origin != tool.OriginLoop || def.Identity.Provider == "" && (def.Kind == tool.KindRead || def.Delegates) {
+		return "", nil
+	}
+	if strings.HasPrefix(call.SessionID, event.BridgePrefix) { // a plugin's own, which has no mode
 		return "", nil
 	}
 	mode, err := k.Sessions.Mode(call.SessionID)

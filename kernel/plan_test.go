@@ -38,6 +38,7 @@ func TestPlanningOnlyReads(t *testing.T) {
 		{"a sub-agent", agent, "p", tool.OriginLoop, false},
 		{"a sub-agent's call", def(tool.KindWrite, ""), "p::agent::a", tool.OriginLoop, true},
 		{"at work", def(tool.KindExec, "srv"), "w", tool.OriginLoop, false},
+		{"a plugin's, on its own session", def(tool.KindWrite, ""), "_bridge:helper:1", tool.OriginLoop, false},
 		{"the user's own call", def(tool.KindExec, ""), "p", tool.OriginCLI, false},
 	} {
 		why, err := kernel.Planning(k.Kernel, tool.Call{SessionID: c.session, Origin: c.origin}, c.def)
