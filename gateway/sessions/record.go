@@ -185,7 +185,7 @@ func (r *record) count(e session.Entry, epoch string, inherited bool, price func
 		if json.Unmarshal(e.Payload, &n) != nil {
 			return false
 		}
-		if !r.note(n, e.Meta.Turn, price) {
+		if !e.Owns(n.Name) || !r.note(n, e.Meta.Turn, price) {
 			return false
 		}
 		r.touch(e.Date)

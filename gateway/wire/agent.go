@@ -196,7 +196,7 @@ func shown(e session.Entry, id, epoch string) (out Event, ok bool) {
 	var q struct {
 		Prompts []Queued `json:"prompts"`
 	}
-	if json.Unmarshal(e.Payload, &n) != nil || json.Unmarshal(n.Data, &q) != nil {
+	if json.Unmarshal(e.Payload, &n) != nil || !e.Owns(n.Name) || json.Unmarshal(n.Data, &q) != nil {
 		return Event{}, false
 	}
 	if q.Prompts == nil {

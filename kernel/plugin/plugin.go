@@ -64,11 +64,18 @@ var (
 	versionPattern = lazyregexp.New(`^\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$`)
 )
 
+// ownNames are the names that yaya speaks under although no plugin has them: the source of the
+// kernel's events, the namespaces of its extension kinds (x.session.mode, x.agent.subagent.started,
+// x.mcp.server.ready), and its private sessions (_bridge:compaction:…). A plugin owns all of these
+// under its own name, so that one of them would let it speak as yaya. Names of bundled plugins are
+// taken by these.
+var ownNames = []string{event.KernelSource, "session", "agent", "mcp", "compaction", "web-api-test", "web-api-tools"}
+
 // Check returns an error if the manifest is invalid.
 func (m Manifest) Check() error {
 	switch {
-	case m.Name == event.KernelSource:
-		return fmt.Errorf("plugin name %q: yaya's own events have that name", m.Name)
+	case slices.Contains(ownNames, m.Name):
+		return fmt.Errorf("plugin name %q: yaya's own events or sessions have that name", m.Name)
 	case len(m.Name) > 64:
 		return fmt.Errorf("plugin name %.80q… has more than 64 characters", m.Name)
 	case !namePattern().MatchString(m.Name):

@@ -146,6 +146,15 @@ func decodeEntry(line []byte) (Entry, error) {
 	return e, nil
 }
 
+// ownNotes begin the names of notes that the kernel alone writes.
+const ownNotes = "x.session."
+
+// Owns reports whether the writer of an entry may write a note of that name: what a plugin calls by
+// the name of one of the kernel's notes says nothing about the session.
+func (e Entry) Owns(name string) bool {
+	return e.Meta.Source == "" || !strings.HasPrefix(name, ownNotes)
+}
+
 // Event returns the event that an entry was made of. Anchors have none.
 func (e Entry) Event(session string) (event.Event, bool) {
 	source := e.Meta.Source

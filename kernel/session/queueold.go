@@ -61,10 +61,14 @@ func endsWithQueue(fsys journal.FS, name string) (bool, error) {
 	var last []byte
 	_, err := journal.Scan(fsys, name, func(_ int64, line []byte) error {
 		rest, ok := bytes.CutPrefix(line[bytes.IndexByte(line, ',')+1:], bEvent)
-		if ok && bytes.HasPrefix(rest, bQueue) {
+		if !ok || !bytes.HasPrefix(rest, bQueue) {
+			return nil
+		}
+		e, err := decodeEntry(line)
+		if err == nil && e.Meta.Source == "" { // a plugin's says nothing
 			last = append(last[:0], line...)
 		}
-		return nil
+		return err
 	})
 	if _, damaged := errors.AsType[*journal.DamageError](err); err != nil && !damaged {
 		return false, err

@@ -132,10 +132,9 @@ func (s *state) apply(e Entry) {
 		if json.Unmarshal(e.Payload, &n) != nil {
 			return
 		}
-		if mode, ok := ModeOf(n.Data); ok && n.Name == NoteMode && e.Meta.Source == "" { // nobody else decides about it
-			s.mode = mode
+		if e.Owns(n.Name) {
+			s.note(n)
 		}
-		s.note(n)
 	}
 }
 
@@ -213,6 +212,10 @@ func (s *state) note(n Note) {
 		if json.Unmarshal(n.Data, &t) == nil {
 			s.system = t.Text
 		}
+	case NoteMode:
+		if mode, ok := ModeOf(n.Data); ok {
+			s.mode = mode
+		}
 	case NoteModel:
 		if m, ok := ChosenModel(n.Data); ok {
 			s.model = m
@@ -284,6 +287,7 @@ var (
 	bUser   = []byte(`"kind":"message","payload":{"role":"user"`)
 	bEvent  = []byte(`"kind":"event","payload":{"name":"`)
 	bTurn   = []byte(event.TurnWasStarted.Name() + `"`)
+	bOwn    = []byte(ownNotes)
 	bQueue  = []byte(NoteQueue + `"`)
 	bSystem = []byte(noteSystem + `"`)
 	bModel  = []byte(NoteModel + `"`)
@@ -302,6 +306,13 @@ func (o *outline) visit(id int64, line []byte) error {
 		return nil
 	}
 	rest, ok := bytes.CutPrefix(rest, bEvent)
+	if ok && bytes.HasPrefix(rest, bOwn) {
+		e, err := decodeEntry(line)
+		if err != nil {
+			return err
+		}
+		ok = e.Meta.Source == "" // another's would hide the last one of the kernel
+	}
 	switch {
 	case !ok:
 	case bytes.HasPrefix(rest, bTurn):
