@@ -121,6 +121,18 @@ func Public(a netip.Addr) bool {
 	return a.IsValid() && of(a) == nil && (a.Is4() || unicast6.Contains(a))
 }
 
+// Guarded reports whether an address is link local, or one at which clouds hand out credentials:
+// nobody is told how to open it to an agent. An IPv4-mapped address, and one of NAT64, is what the IPv4
+// address in it is.
+func Guarded(a netip.Addr) bool {
+	a = bare(a)
+	if nat64.Contains(a) {
+		b := a.As16()
+		a = netip.AddrFrom4([4]byte(b[12:]))
+	}
+	return a.IsLinkLocalUnicast() || slices.Contains(credentials, a)
+}
+
 // Together reports whether two addresses that are not public are of the same
 // network, as far as addresses can tell: the same address, both of this machine,
 // or both in the same block of private networks. Link-local addresses and others at

@@ -131,6 +131,17 @@ func TestPublic(t *testing.T) {
 	}
 }
 
+func TestGuarded(t *testing.T) {
+	for a, want := range map[string]bool{
+		"169.254.169.254": true, "169.254.0.1": true, "fe80::1": true, "fe80::1%eth0": true, "100.100.100.200": true, "fd00:ec2::254": true, "fd20:ce::254": true, "::ffff:169.254.169.254": true, "64:ff9b::169.254.169.254": true,
+		"10.0.0.1": false, "100.64.0.1": false, "fd00::1": false, "127.0.0.1": false, "1.1.1.1": false,
+	} {
+		if got := Guarded(netip.MustParseAddr(a)); got != want {
+			t.Errorf("Guarded(%s) = %v, want %v", a, got, want)
+		}
+	}
+}
+
 func TestTogether(t *testing.T) {
 	for name, c := range map[string]struct {
 		a, b string

@@ -198,6 +198,9 @@ func (p *proxy) allow(ctx context.Context, host string, port int) error {
 
 // offer returns the entry that allows a destination, or why no entry can.
 func (p *proxy) offer(host string, port int) (entry, cannot string) {
+	if netaddr.Guarded(addressOf(host)) {
+		return "", "link-local addresses, and those at which clouds hand out credentials, are not for agents"
+	}
 	entry = entryFor(host, port)
 	r, err := parseHost(entry)
 	if err == nil && slices.ContainsFunc(r.addresses(), func(at netip.AddrPort) bool { return slices.Contains(p.endpoints, at) }) {

@@ -12,7 +12,10 @@ import (
 	"net/netip"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
+
+	"github.com/yaya-ai/yaya/internal/netaddr"
 )
 
 // Bounds of an answer besides its time.
@@ -83,6 +86,40 @@ func (w Web) Get(ctx context.Context, u *url.URL, header http.Header, within tim
 	}
 	res.Body = &timed{res.Body, func() error { return context.Cause(ctx) }, cancel}
 	return res, nil
+}
+
+// Outward returns w for an address that a server names, as by a redirect, and not an agent: without
+// the private addresses of its list, which are meant for those who name them. The check is that of
+// the address that is dialed, whatever its name leads to.
+func (w Web) Outward() Web {
+	public := w.Public
+	if public == nil {
+		public = netaddr.Public
+	}
+	var out []string
+	for _, entry := range w.Net.Allow {
+		r, err := parseHost(entry)
+		if err == nil && r.name != localhost && (!r.addr.IsValid() || public(r.addr)) {
+			out = append(out, entry)
+		}
+	}
+	w.Net.Allow = out
+	return w
+}
+
+// Private reports whether a host is private by its form: localhost, a name below it (RFC 6761, section
+// 6.3), or an address that is not of the public internet.
+func (w Web) Private(host string) bool {
+	host = strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
+	if host == localhost || strings.HasSuffix(host, "."+localhost) {
+		return true
+	}
+	public := w.Public
+	if public == nil {
+		public = netaddr.Public
+	}
+	addr := addressOf(host)
+	return addr.IsValid() && !public(addr)
 }
 
 // proxy returns the rules for one request.

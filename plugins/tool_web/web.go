@@ -159,6 +159,7 @@ func (p *Plugin) fetch(ctx context.Context, call tool.Call, a args) (tool.Result
 func (v *visit) follow(ctx context.Context) (*http.Response, error) {
 	web := v.p.web
 	web.Net = sandbox.Net{Allow: v.p.hosts.Reachable(), Ask: v.ask}
+	away := false // from the host that the agent named
 	for n := 0; ; n++ {
 		res, err := web.Get(ctx, v.at, http.Header{
 			"User-Agent":      {"yaya (web_fetch)"},
@@ -166,6 +167,9 @@ func (v *visit) follow(ctx context.Context) (*http.Response, error) {
 			"Accept-Encoding": {"gzip"},
 		}, within)
 		if err != nil {
+			if d, refused := sandbox.Refused(err); refused && away && web.Private(hostOf(d.Allow)) { // its name leads there
+				return nil, inward(v.at)
+			}
 			return nil, err
 		}
 		switch res.StatusCode {
@@ -183,8 +187,28 @@ func (v *visit) follow(ctx context.Context) (*http.Response, error) {
 		case n == maxRedirects:
 			return nil, fmt.Errorf("it redirects more than %d times", maxRedirects)
 		}
+		if to.Hostname() != v.at.Hostname() {
+			if web.Private(to.Hostname()) {
+				return nil, inward(to)
+			}
+			web, away = web.Outward(), true
+		}
 		v.at = to
 	}
+}
+
+// inward is the error of a redirect from another host to a private address. sandbox.command.hosts may
+// have that address, for an agent that names it: a server must not choose what is read there.
+func inward(to *url.URL) error {
+	return fmt.Errorf("it redirects to %s, which is not of the public internet: if that is meant, read this address directly", shown(to))
+}
+
+// hostOf returns the host of an entry of a list of hosts.
+func hostOf(entry string) string {
+	if host, _, err := net.SplitHostPort(entry); err == nil {
+		return host
+	}
+	return entry
 }
 
 // ask implements [sandbox.Net.Ask].

@@ -53,7 +53,9 @@ type world struct {
 	no    map[string]string // hosts that are refused, with the reason
 }
 
-func (*world) Reachable() []string { return []string{"listed.example:*", "listed.example"} }
+func (*world) Reachable() []string {
+	return []string{"listed.example:*", "listed.example", "127.0.0.2:1", "localhost:1", "10.0.0.2:1"}
+}
 
 func (w *world) MayReach(_ context.Context, _ tool.Call, host string, port int, url string) (ok bool, why string) {
 	w.asked = append(w.asked, net.JoinHostPort(host, strconv.Itoa(port))+" "+url)
@@ -234,7 +236,7 @@ func TestRedirectsAreAskedAbout(t *testing.T) {
 	for path, want := range map[string]string{
 		"/one":     w.at("b.example", "/three?secret") + " was not read: its user was asked, and said no: not there; its user can allow it: allow b.example:" + w.port,
 		"/loop":    "redirects more than 5 times",
-		"/inside":  "inside.example leads into a private network: 10.0.0.1 is not an address of the public internet",
+		"/inside":  "which is not of the public internet: if that is meant, read this address directly",
 		"/file":    "it redirects, and the address is not https:// or http://",
 		"/nowhere": "redirects more than 5 times",
 	} {
