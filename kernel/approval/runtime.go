@@ -189,6 +189,9 @@ func (r *Runtime) put(ctx context.Context, key [32]byte, call tool.Call, def too
 		return Decision{}, &tool.RejectedError{Feedback: "it needs approval and nobody is there to ask"}
 	}
 	wait := cmp.Or(r.cfg.Timeout(call.SessionID), DefaultTimeout)
+	if call.Prepared != nil {
+		wait = max(wait, call.Prepared.Wait)
+	}
 	p := &pending{key: key, answer: make(chan Decision, 1), req: Request{
 		CallID: call.ID, ApprovalRequest: event.ApprovalRequest{ID: "appr_" + rand.Text(), ToolName: def.Name, Params: r.cfg.Secrets.ConcealJSON(bytes.Clone(call.Bound())), Brief: tool.Brief(r.cfg.Secrets.ConcealString(brief))},
 		SessionID: call.SessionID, Deadline: time.Now().Add(wait).UTC().Truncate(time.Millisecond),

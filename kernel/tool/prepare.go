@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"time"
 )
 
 // Preparer is a tool that fixes a call's inputs before anybody is asked about it:
@@ -30,6 +31,9 @@ type Prepared struct {
 	// limits of the profile that are not enforced.
 	Sandbox string
 	Weaker  []string
+	// Wait is the least time that a person has to answer about the call, whatever the settings say;
+	// 0 is theirs.
+	Wait time.Duration
 	// Run is private to the tool: Invoke works from it.
 	Run any
 	// Close releases the resources of Run. Optional.

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/plugin"
@@ -23,8 +24,12 @@ import (
 // Name is the tool's name.
 const Name = "propose_plan"
 
-// maxPlan bounds a plan, in bytes: a person reads it.
-const maxPlan = 32 << 10
+const (
+	// maxPlan bounds a plan, in bytes: a person reads it.
+	maxPlan = 32 << 10
+	// toRead is the least time for that. approval.timeout is made for commands of a line.
+	toRead = 30 * time.Minute
+)
 
 // Plugin provides the tool.
 type Plugin struct{ sessions *session.Manager }
@@ -93,7 +98,7 @@ func (t proposer) Prepare(_ context.Context, call tool.Call) (*tool.Prepared, er
 		return nil, &tool.Failure{Kind: tool.ErrRejected, Err: errors.New("this session does not plan: go on with the work, and keep a plan with todo")}
 	}
 	// An answer is for this plan alone, and never for the same text at another time.
-	return &tool.Prepared{Shown: call.Args, Binds: []byte(rand.Text()), Run: struct{}{}}, nil
+	return &tool.Prepared{Shown: call.Args, Binds: []byte(rand.Text()), Wait: toRead, Run: struct{}{}}, nil
 }
 
 func (p *Plugin) propose(ctx context.Context, call tool.Call, _ args) (tool.Result, error) {
