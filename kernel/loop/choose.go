@@ -8,7 +8,8 @@ import (
 )
 
 // SetProvider gives a session and its sub-agents a provider, until the loop ends; "" takes it
-// back. It counts more than the model that was chosen for the session.
+// back. It counts more than the model that was chosen for the session, and less than one that was
+// chosen for a sub-agent.
 func (l *Loop) SetProvider(id, provider string) {
 	thread := l.thread(id)
 	l.mu.Lock()
@@ -29,15 +30,13 @@ func (l *Loop) providerOf(id string) string {
 // chosen returns the provider and the model that were chosen for the session, "" if none were, and
 // for the model of the provider.
 func (t *turn) chosen() (provider, model string, err error) {
-	if given := t.l.providerOf(t.thread.id); given != "" {
+	given := t.l.providerOf(t.thread.id)
+	if t.session == nil || given != "" && t.thread.id == event.Root(t.thread.id) {
 		return given, "", nil
-	}
-	if t.session == nil {
-		return "", "", nil
 	}
 	choice, err := t.session.Model()
 	if err != nil || choice == "" {
-		return "", "", err
+		return given, "", err
 	}
 	if provider, model, err = t.l.cfg.Chosen(choice); err != nil {
 		err = fmt.Errorf("this session: %w", err)
