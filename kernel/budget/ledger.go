@@ -72,11 +72,14 @@ func (l *Ledger) of(root string) *sum {
 	return s
 }
 
-// Forget drops what is in memory of a session; its file stays.
+// Forget drops what is in memory of a session; its file stays. A sum that could not be written is
+// kept: nothing else has it, and the next [Ledger.Allow] of the session tries again.
 func (l *Ledger) Forget(session string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.sessions, session)
+	if s := l.sessions[session]; s != nil && s.written() {
+		delete(l.sessions, session)
+	}
 }
 
 func (l *Ledger) today() string { return l.cfg.Now().UTC().Format(time.DateOnly) }

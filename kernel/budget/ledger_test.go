@@ -199,3 +199,26 @@ func TestSaved(t *testing.T) {
 		t.Errorf("told %q, want the file of the session", got)
 	}
 }
+
+// Forget keeps a sum that could not be written.
+func TestForgetKeepsWhatIsNotWritten(t *testing.T) {
+	w := newWorld(t)
+	w.limits[budget.SessionKey] = 50
+	l := w.open()
+	if err := w.sessions.Mkdir("s1", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.sessions.Mkdir("s1/spent.json", 0o700); err != nil { // in the way
+		t.Fatal(err)
+	}
+	if err := l.Spent("s1", 0.5); err == nil {
+		t.Fatal("Spent = nil, want an error: the file cannot be written")
+	}
+	l.Forget("s1")
+	if err := w.sessions.Remove("s1/spent.json"); err != nil {
+		t.Fatal(err)
+	}
+	w.refuses(l, "s1", "this session has cost $0.50")
+	l.Forget("s1")
+	w.refuses(w.open(), "s1", "this session has cost $0.50")
+}

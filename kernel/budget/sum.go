@@ -71,6 +71,13 @@ func (s *sum) now(day string) (kept, error) {
 	return at.on(day), err
 }
 
+// written reports whether the file has all that was added.
+func (s *sum) written() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.saved >= s.rev
+}
+
 // flush returns once the file has what was added up to a revision.
 func (s *sum) flush(rev int) error {
 	s.writing.Lock()
