@@ -5,3 +5,6 @@ var PictureType = pictureType
 
 // Planning is [Kernel.planning] for tests.
 var Planning = (*Kernel).planning
+
+// Free is [Kernel.free] for tests.
+var Free = (*Kernel).free

@@ -3,9 +3,12 @@ package kernel
 import (
 	"cmp"
 	"encoding/json"
+	"net/netip"
+	"net/url"
 	"slices"
 	"strings"
 
+	"github.com/yaya-ai/yaya/internal/netaddr"
 	"github.com/yaya-ai/yaya/kernel/config"
 	"github.com/yaya-ai/yaya/kernel/loop"
 	"github.com/yaya-ai/yaya/kernel/models"
@@ -29,6 +32,7 @@ func (k *Kernel) model(provider, model string) loop.Model {
 			out.Window = min(n, facts.Room())
 		}
 	}
+	out.Free = k.free(*i, out.ID)
 	if facts.Service == models.Local { // how much of it there is, is up to the program that runs it
 		out.Likely = min(out.Likely, loop.DefaultWindow)
 	}
@@ -36,6 +40,27 @@ func (k *Kernel) model(provider, model string) loop.Model {
 		out.Answer = n
 	}
 	return out
+}
+
+// free reports whether nobody pays for calls of a model: those of the plugin for tests, and those that
+// Ollama runs in a network of the user's own. A model of Ollama's cloud has its name there.
+func (k *Kernel) free(i config.Instance, model string) bool {
+	switch i.Plugin {
+	case "llm-echo":
+		return true
+	case "llm-ollama":
+		at := text(k.setting(i, "base_url")) // by default this machine
+		u, err := url.Parse(at)
+		if err != nil || strings.HasSuffix(model, "-cloud") || strings.HasSuffix(model, ":cloud") {
+			return false
+		}
+		if at == "" {
+			return true
+		}
+		addr, err := netip.ParseAddr(u.Hostname())
+		return netaddr.Loopback(u.Hostname()) || err == nil && !netaddr.Public(addr)
+	}
+	return false
 }
 
 // summaryModel returns the provider and the model of model.summary. One that does not exist is

@@ -52,11 +52,16 @@ func (t *turn) spent(req event.LLMRequest, r event.LLMResponse) {
 	}
 	setting, limited := t.l.cfg.Budget.Limited()
 	model := cmp.Or(r.Model, req.Model)
-	if !limited || t.l.cfg.Model(req.Provider, model).Priced || !t.l.unpriced(event.Root(t.thread.id), req.Provider+"/"+model) {
+	known := t.l.cfg.Model(req.Provider, model)
+	if !limited || known.Priced || known.Free || !t.l.unpriced(event.Root(t.thread.id), req.Provider+"/"+model) {
 		return
 	}
+	of := req.Provider
+	if model != "" {
+		of = "the model " + model + " of " + of
+	}
 	_, err := bus.Publish(t.l.kernel.ForTurn(t.id), event.TurnNotice, t.thread.id, event.Notice{Text: fmt.Sprintf(
-		"The prices of the model %s of %s are not known, so its calls do not count towards %s: set providers.%s.input_price and output_price (US dollars for a million tokens).", model, req.Provider, setting, req.Provider)})
+		"The prices of %s are not known, so its calls do not count towards %s: set providers.%s.input_price and output_price (US dollars for a million tokens).", of, setting, req.Provider)})
 	t.l.report(err)
 }
 

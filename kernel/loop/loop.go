@@ -168,6 +168,7 @@ type Model struct {
 	Answer int    // the output limit of its answers that is asked for, in tokens; 0: the service's
 	Blind  bool   // it takes no pictures
 	Priced bool   // its prices are known
+	Free   bool   // nobody pays for its calls
 }
 
 // Loop runs the turns of all sessions.
