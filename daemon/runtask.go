@@ -129,6 +129,10 @@ func (t *taskTool) Invoke(ctx context.Context, call tool.Call) (tool.Result, err
 		if id, res, err = t.session(who, a.Folder); id == "" {
 			return res, err
 		}
+	} else if err := t.chats.Begun(id, who); err != nil {
+		// Before the session is busy with this call: its client would be refused meanwhile, and the
+		// progress of its agent, and the questions about it, would come here.
+		return t.result(id, loop.Outcome{}, err)
 	}
 	work, end, ok := t.core.tasks.begin(id, call)
 	if !ok {

@@ -441,8 +441,12 @@ func TestRunTaskBounds(t *testing.T) {
 				}
 			}
 			id := b.running()
-			token := b.lasting(era, "--scope", "tools:call,sessions:write")
-			if got := b.tasker(b.url(), version, nil, withToken(token)).must(map[string]any{"prompt": "hello"}); !strings.Contains(got.Text, "hello") {
+			other := b.tasker(b.url(), version, nil, withToken(b.lasting(era, "--scope", "tools:call,sessions:write")))
+			// It does not learn that the session works, and cannot take its place.
+			if _, err := other.run(t.Context(), map[string]any{"prompt": "hello", "session": id}); err == nil || !strings.Contains(err.Error(), "you have not begun it") {
+				t.Errorf("a session of another client that works: %v, want that the client has not begun it", err)
+			}
+			if got := other.must(map[string]any{"prompt": "hello"}); !strings.Contains(got.Text, "hello") {
 				t.Errorf("another client: %+v, want its answer", got)
 			}
 			cancel()

@@ -33,16 +33,21 @@ func (s *Service) ClientOf(id string) (*Client, error) {
 	return r.Client, nil // it never changes
 }
 
+// Begun returns [ErrNotBegun] unless the client has begun the session.
+func (s *Service) Begun(id string, c Client) error {
+	of, err := s.ClientOf(id)
+	if err == nil && (of == nil || *of != c) {
+		err = ErrNotBegun
+	}
+	return err
+}
+
 // Run gives the agent of a session that the client has begun a message, and waits for the end of
 // its turn. When ctx ends first, the turn is cancelled. may reports whether the client may still use
 // the folder that the session works in.
 func (s *Service) Run(ctx context.Context, id, text string, c Client, may func(dir string) error) (loop.Outcome, error) {
-	of, err := s.ClientOf(id)
-	if err != nil {
+	if err := s.Begun(id, c); err != nil {
 		return loop.Outcome{}, err
-	}
-	if of == nil || *of != c {
-		return loop.Outcome{}, ErrNotBegun
 	}
 	k, rec, err := s.find(id)
 	if err != nil {

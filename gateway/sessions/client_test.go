@@ -28,6 +28,9 @@ func TestSessionOfAClient(t *testing.T) {
 	if got, err := w.s.ClientOf(id); err != nil || got == nil || *got != mine {
 		t.Errorf("ClientOf = %v, %v; want %v after a restart", got, err, mine)
 	}
+	if err := w.s.Begun(id, mine); err != nil {
+		t.Errorf("Begun = %v, want no error", err)
+	}
 	person := w.create()
 	for name, c := range map[string]struct {
 		id  string
@@ -41,6 +44,9 @@ func TestSessionOfAClient(t *testing.T) {
 	} {
 		if _, err := w.s.Run(t.Context(), c.id, "hello", c.who, open); !errors.Is(err, sessions.ErrNotBegun) {
 			t.Errorf("%s: %v, want %v", name, err, sessions.ErrNotBegun)
+		}
+		if err := w.s.Begun(c.id, c.who); !errors.Is(err, sessions.ErrNotBegun) {
+			t.Errorf("%s: Begun = %v, want %v", name, err, sessions.ErrNotBegun)
 		}
 	}
 	closed := errors.New("closed")
