@@ -159,7 +159,7 @@ func openCore(ctx context.Context, st *stores) (_ *core, err error) {
 		return (inside(dir, at.Config) || inside(dir, at.data.Name())) && !c.packages.shows(dir)
 	}})
 	k.AddNotes(c.skills.Catalogue)
-	c.helpers = agent_tool.New(k.Sessions, k.Loop, agent_tool.Files{Open: c.openSkills, User: at.UserAgents()})
+	c.helpers = agent_tool.New(k.Sessions, k.Loop, agent_tool.Files{Open: c.openSkills, User: at.UserAgents(), Known: k.Tools.Snapshot})
 	k.AddStanding(c.shell.Note)
 	k.AddStanding(c.helpers.Note)
 	c.plugins = newThirdParty(c)

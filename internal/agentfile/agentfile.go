@@ -1,5 +1,5 @@
 // Package agentfile reads files that describe sub-agents: Markdown with front matter (name,
-// description, tools) and instructions below it.
+// description, tools, model) and instructions below it.
 //
 // The content is hostile: everything is bounded in number and size, no read follows a link out of
 // the folder or waits for a pipe. A file that breaks a rule is reported as a [Broken] with the
@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,6 +23,7 @@ import (
 
 	"github.com/yaya-ai/yaya/internal/agentskill"
 	"github.com/yaya-ai/yaya/internal/lazyregexp"
+	"github.com/yaya-ai/yaya/internal/members"
 )
 
 // ProjectFolder is the folder of such files in a project.
@@ -33,6 +35,7 @@ const (
 	MaxFile        = 32 << 10 // bytes
 	MaxDescription = 1024     // characters
 	MaxTools       = 100
+	MaxModel       = 200 // bytes
 
 	maxNames = 10_000 // entries of a folder that are listed
 )
@@ -43,6 +46,8 @@ type File struct {
 	Description string
 	// Tools are the names of the tools that it gets at most; nil means all.
 	Tools []string
+	// Model is the one that it uses, "" for that of its session.
+	Model string
 	// Prompt are its instructions.
 	Prompt  string
 	Path    string // absolute
@@ -184,10 +189,31 @@ func read(root *os.Root, name string, check func(*os.File, fs.FileInfo) error) (
 // toolName matches the name of a tool.
 var toolName = lazyregexp.New(`^[a-zA-Z0-9_-]{1,64}$`)
 
+// keys are those of the front matter.
+var keys = []string{"name", "description", "tools", "model"}
+
+// checkKeys refuses other keys: without the list of a misspelt tools, a sub-agent would have all tools.
+func checkKeys(fields map[string][]string) error {
+	for _, k := range slices.Sorted(maps.Keys(fields)) {
+		if slices.Contains(keys, k) {
+			continue
+		}
+		hint := ""
+		if c := members.Closest(k, keys); c != "" {
+			hint = fmt.Sprintf(" (did you mean %q?)", c)
+		}
+		return fmt.Errorf("unknown key %.70q%s; the known ones are %s", k, hint, strings.Join(keys, ", "))
+	}
+	return nil
+}
+
 // Parse reads the content of a file. name is the name of the file without its extension.
 func Parse(data []byte, name string) (File, error) {
 	fields, body, err := agentskill.Fields(data)
 	if err != nil {
+		return File{}, err
+	}
+	if err := checkKeys(fields); err != nil {
 		return File{}, err
 	}
 	sum := sha256.Sum256(data)
@@ -207,6 +233,9 @@ func Parse(data []byte, name string) (File, error) {
 		return File{}, fmt.Errorf("description has %d characters, %d at most", n, MaxDescription)
 	case body == "":
 		return File{}, errors.New("no instructions: the file ends with its front matter")
+	}
+	if f.Model = one("model"); len(f.Model) > MaxModel {
+		return File{}, fmt.Errorf("model has %d bytes, %d at most", len(f.Model), MaxModel)
 	}
 	if listed, ok := fields["tools"]; ok {
 		if f.Tools, err = tools(listed); err != nil {

@@ -16,7 +16,7 @@ import (
 
 func TestParse(t *testing.T) {
 	for _, tt := range []struct{ name, text, want string }{
-		{"whole", "---\nname: reviewer\ndescription: Reads\n  changes\ntools: [read_file, search, read_file]\nmodel: big\n---\nBe strict.\n", `reviewer "Reads changes" [read_file search] "Be strict."`},
+		{"whole", "---\nname: reviewer\ndescription: Reads\n  changes\ntools: [read_file, search, read_file]\nmodel: big\n---\nBe strict.\n", `reviewer "Reads changes" [read_file search] "Be strict." big`},
 		{"a list in one text", "---\ndescription: a\ntools: read_file, search  repo_tree\n---\nx", `reviewer "a" [read_file search repo_tree] "x"`},
 		{"no list", "---\ndescription: a\n---\nx", `reviewer "a" all "x"`},
 		{"an empty list", "---\ndescription: a\ntools:\n---\nx", `reviewer "a" [] "x"`},
@@ -31,6 +31,10 @@ func TestParse(t *testing.T) {
 		{"a mapping of tools", "---\ndescription: a\ntools: {a: b}\n---\nx", "neither a text nor a list"},
 		{"a list in a list", "---\ndescription: a\ntools: [[a]]\n---\nx", "not a text"},
 		{"an alias", "---\ndescription: &a a\nname: *a\n---\nx", "anchor or an alias"},
+		{"a misspelt list", "---\ndescription: a\nTools: read_file\n---\nx", `unknown key "Tools" (did you mean "tools"?); the known ones are name, description, tools, model`},
+		{"a similar key", "---\ndescription: a\ntool: read_file\n---\nx", `unknown key "tool" (did you mean "tools"?)`},
+		{"another key", "---\ndescription: a\ncolor: red\n---\nx", `unknown key "color"; the known ones are`},
+		{"a long model", "---\ndescription: a\nmodel: " + strings.Repeat("a", 201) + "\n---\nx", "200 at most"},
 		{"not text", "---\ndescription: a\n---\n\xff", "not text in UTF-8"},
 	} {
 		f, err := agentfile.Parse([]byte(tt.text), "reviewer")
@@ -38,7 +42,7 @@ func TestParse(t *testing.T) {
 		if f.Tools != nil {
 			list = fmt.Sprint(f.Tools)
 		}
-		got := fmt.Sprintf("%s %q %s %q", f.Name, f.Description, list, f.Prompt)
+		got := strings.TrimRight(fmt.Sprintf("%s %q %s %q %s", f.Name, f.Description, list, f.Prompt, f.Model), " ")
 		if err != nil {
 			got = err.Error()
 		}

@@ -114,7 +114,7 @@ var allowed = map[string][]string{
 	"internal/service":              {"internal/atomicfile", "internal/lazyregexp", "internal/userfile"},
 	"internal/patch":                {"internal/lazyregexp"},
 	"internal/agentskill":           {"internal/cut", "internal/hostfile", "internal/worded"},
-	"internal/agentfile":            {"internal/agentskill", "internal/lazyregexp"},
+	"internal/agentfile":            {"internal/agentskill", "internal/lazyregexp", "internal/members"},
 	"internal/agentpackage":         {"internal/agentskill", "internal/hookconf", "internal/lazyregexp"},
 	"internal/hookconf":             {"internal/cut", "internal/members", "internal/worded"},
 	"internal/workspace":            {"internal/hostfile", "internal/lazyregexp"},

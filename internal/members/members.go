@@ -43,18 +43,20 @@ func Known(name string, of any) string {
 }
 
 // Closest returns the name that another one was probably meant to be, "" if none is close: about
-// a third of its letters differ at most, or one begins with the other.
+// a third of its letters differ at most, or one begins with the other. Of equally close names, the
+// one with fewer differing letters is meant: gpt-5-minni begins with gpt-5, and means gpt-5-mini.
 func Closest(name string, known []string) string {
 	name = strings.ToLower(name)
-	best, least := "", min(len(name)+1, maxCompared)/3+1
+	best, least, fewest := "", min(len(name)+1, maxCompared)/3, maxCompared+1
 	for _, k := range known {
 		lower := strings.ToLower(k)
-		d := distance(name, lower)
+		letters := distance(name, lower)
+		d := letters
 		if len(name) > 2 && len(lower) > 2 && (strings.HasPrefix(lower, name) || strings.HasPrefix(name, lower)) {
 			d = min(d, 1)
 		}
-		if d < least {
-			best, least = k, d
+		if d < least || (d == least && letters < fewest) {
+			best, least, fewest = k, d, letters
 		}
 	}
 	return best

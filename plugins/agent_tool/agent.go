@@ -6,9 +6,9 @@
 // the same approvals. The depth, the number, the duration and the steps of sub-agents are
 // bounded.
 //
-// Files describe sub-agents: their instructions, and the tools that they get at most. A note tells
-// models which there are; the call of one is prepared, so that its instructions are those of the
-// file that the question named.
+// Files describe sub-agents: their instructions, their model, and the tools that they get at
+// most. A note tells models which there are; the call of one is prepared, so that its instructions are
+// those of the file that the question named.
 package agent_tool //nolint:staticcheck // plugins are named after what the configuration calls them
 
 import (
@@ -143,7 +143,7 @@ func (p *Plugin) offer(c plugin.Context, enter func(tool.Tool) error) error {
 	if err != nil {
 		return err
 	}
-	return enter(agentTool{t, p})
+	return enter(agentTool{t, p, c})
 }
 
 // modelsKey is the setting with the models that sub-agents may use beside that of their session.
@@ -172,6 +172,7 @@ func mayUse(c plugin.Context, model string) error {
 type agentTool struct {
 	tool.Tool
 	p *Plugin
+	c plugin.Context
 }
 
 func (agentTool) ObeysContext() {}
@@ -188,6 +189,9 @@ func (agentTool) ApprovalBrief(call tool.Call) string {
 	what := "a sub-agent"
 	if a.Agent != "" {
 		what = "the sub-agent " + a.Agent
+	}
+	if c, err := of(call, a); err == nil {
+		a.Model = c.model // of the file, unless the call names one
 	}
 	if a.Model != "" {
 		what += " with " + a.Model
@@ -216,14 +220,14 @@ func (p *Plugin) run(ctx context.Context, c plugin.Context, call tool.Call, a ar
 	if strings.TrimSpace(a.Goal) == "" || len(a.Goal) > maxGoal {
 		return tool.Fail(tool.ErrValidation, "the goal must have between 1 and %d bytes", maxGoal), nil
 	}
-	if err := mayUse(c, a.Model); err != nil {
-		return tool.Fail(tool.ErrValidation, "%v", err), nil
-	}
 	chosen, err := of(call, a)
 	if err != nil {
 		return tool.Result{}, err
 	}
-	a.Tools = chosen.tools
+	a.Tools, a.Model = chosen.tools, chosen.model
+	if err := mayUse(c, a.Model); err != nil {
+		return tool.Fail(tool.ErrValidation, "%v", err), nil
+	}
 	goal := chosen.instructed(a.Goal)
 	root := event.Root(call.SessionID)
 	release, err := p.claim(call.SessionID, root)

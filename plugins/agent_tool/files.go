@@ -2,6 +2,7 @@ package agent_tool //nolint:staticcheck // plugins are named after what the conf
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,7 +13,9 @@ import (
 	"github.com/yaya-ai/yaya/internal/agentfile"
 	"github.com/yaya-ai/yaya/internal/agentskill"
 	"github.com/yaya-ai/yaya/internal/cut"
+	"github.com/yaya-ai/yaya/internal/members"
 	"github.com/yaya-ai/yaya/kernel/event"
+	"github.com/yaya-ai/yaya/kernel/plugin"
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
@@ -20,6 +23,7 @@ import (
 const (
 	maxNote        = 8 << 10 // bytes
 	maxNoteSummary = 300     // characters of a description
+	maxBroken      = 20      // files that the health check names
 )
 
 // noteAgents is the name of the note.
@@ -31,6 +35,8 @@ type Files struct {
 	Open func(session string) (in *agentskill.Folder, done func())
 	// User is the folder of the user's files.
 	User string
+	// Known are the tools that the list of a file can name. Without it, no name is checked.
+	Known func() *tool.Snapshot
 }
 
 func (f Files) look(session string) agentfile.Set {
@@ -40,6 +46,63 @@ func (f Files) look(session string) agentfile.Set {
 	in, done := f.Open(session)
 	defer done()
 	return agentfile.Look(in, f.User)
+}
+
+// unknown is an error if the list of a file names tools that do not exist. A server's tool, with two
+// underscores in its name, is not checked: its server may be stopped or not connected.
+func (f Files) unknown(of agentfile.File) error {
+	if f.Known == nil {
+		return nil
+	}
+	all := f.Known()
+	for _, name := range of.Tools {
+		if _, ok := all.Lookup(name); ok || strings.Contains(name, "__") {
+			continue
+		}
+		if _, ok := all.Withheld(name); ok {
+			continue
+		}
+		var own []string
+		for e := range all.All() {
+			own = append(own, e.Def.Name)
+		}
+		hint := ""
+		if c := members.Closest(name, own); c != "" {
+			hint = fmt.Sprintf(" (did you mean %q?)", c)
+		}
+		return fmt.Errorf("tools has %q, and no tool has this name%s", name, hint)
+	}
+	return nil
+}
+
+// HealthCheck implements [plugin.HealthChecker]: it names the files that cannot be used, of the user and
+// of the folder that yaya works in.
+func (p *Plugin) HealthCheck(_ context.Context, c plugin.Context) plugin.HealthReport {
+	set := p.files.look("")
+	usable := 0
+	var details []plugin.HealthCheck
+	broken := func(path, reason string) {
+		details = append(details, plugin.HealthCheck{Name: fmt.Sprintf("%+q", path), Status: plugin.Degraded, Message: reason})
+	}
+	for _, f := range set.Files {
+		err := p.files.unknown(f)
+		if err == nil {
+			err = mayUse(c, f.Model)
+		}
+		if err != nil {
+			broken(f.Path, err.Error())
+			continue
+		}
+		usable++
+	}
+	for _, b := range set.Broken {
+		broken(b.Path, b.Reason)
+	}
+	if len(details) == 0 {
+		return plugin.HealthReport{Status: plugin.Healthy, Summary: fmt.Sprintf("files of sub-agents: %d", usable)}
+	}
+	summary := fmt.Sprintf("files of sub-agents: %d; broken: %d", usable, len(details))
+	return plugin.HealthReport{Status: plugin.Degraded, Summary: summary, Details: details[:min(len(details), maxBroken)]}
 }
 
 // Note returns what a model is told about the sub-agents that files describe; without any, there is
@@ -68,6 +131,7 @@ func (p *Plugin) Note(session string) event.TurnNote {
 type chosen struct {
 	file  *agentfile.File // nil without one
 	tools []string        // that it gets at most; nil means all
+	model string          // "" for that of its session
 }
 
 // errNotPrepared is returned for a call that was not prepared: nobody can have seen the file.
@@ -83,7 +147,7 @@ func of(call tool.Call, a args) (chosen, error) {
 	if a.Agent != "" {
 		return chosen{}, errNotPrepared
 	}
-	return chosen{tools: a.Tools}, nil
+	return chosen{tools: a.Tools, model: a.Model}, nil
 }
 
 // Prepare implements [tool.Preparer]: it reads the file of the sub-agent, and shows which it is.
@@ -93,13 +157,21 @@ func (t agentTool) Prepare(_ context.Context, call tool.Call) (*tool.Prepared, e
 		return nil, &tool.Failure{Kind: tool.ErrValidation, Err: err}
 	}
 	if a.Agent == "" {
-		return &tool.Prepared{Shown: call.Args, Run: chosen{tools: a.Tools}}, nil
+		return &tool.Prepared{Shown: call.Args, Run: chosen{tools: a.Tools, model: a.Model}}, nil
 	}
 	f, err := t.p.files.look(call.SessionID).Find(a.Agent)
 	if err != nil {
 		return nil, &tool.Failure{Kind: tool.ErrNotFound, Err: err}
 	}
-	c := chosen{file: &f, tools: f.Tools}
+	a.Model = cmp.Or(a.Model, f.Model)
+	err = t.p.files.unknown(f)
+	if err == nil && a.Model == f.Model {
+		err = mayUse(t.c, f.Model)
+	}
+	if err != nil {
+		return nil, &tool.Failure{Kind: tool.ErrValidation, Err: fmt.Errorf("the sub-agent %q cannot be used: %s: %w", f.Name, f.Path, err)}
+	}
+	c := chosen{file: &f, tools: f.Tools, model: a.Model}
 	switch {
 	case f.Tools == nil:
 		c.tools = a.Tools
