@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"time"
 
@@ -74,6 +75,9 @@ func grouped(w *workspace.Workspace, paths []string) (map[*language][]lsp.File, 
 			return nil, fmt.Errorf("%s: yaya knows no language server for such files", path)
 		}
 		text, err := w.Text(p)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("there is no file %s", path)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}

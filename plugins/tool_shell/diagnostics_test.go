@@ -198,6 +198,7 @@ func TestDiagnosticsRefuses(t *testing.T) {
 	w := newWorld(t)
 	w.write("a.zig", "")
 	w.write("a.txt", "")
+	w.write("a.py", "")
 	w.write("zls", "#!/bin/sh\n")
 	if err := os.Chmod(filepath.Join(w.dir, "zls"), 0o755); err != nil { //nolint:gosec // a program
 		t.Fatal(err)
@@ -205,10 +206,11 @@ func TestDiagnosticsRefuses(t *testing.T) {
 	t.Setenv("PATH", w.dir+":"+os.Getenv("PATH"))
 	many := strings.Fields(strings.Repeat("a.zig ", 21))
 	for want, paths := range map[string][]string{
-		"install one of zls":             {"a.zig"},
+		"machine: install zls, so":       {"a.zig"},
+		"install one of basedpyright":    {"a.py"},
 		"yaya knows no language server":  {"a.txt"},
 		"name between 1 and 20 files":    many,
-		"no such file":                   {"none.go"},
+		"there is no file none.go":       {"none.go"},
 		"../x.go: the path leads out of": {"../x.go"},
 	} {
 		if res := w.diagnostics(paths...); res.OK || !strings.Contains(res.Text(), want) {

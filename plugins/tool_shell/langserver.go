@@ -201,7 +201,7 @@ func (p *Plugin) running(ctx context.Context, s *langserver, key serverKey, w *w
 	command := key.language.installed(set.env, w)
 	if command == nil {
 		set.at.close()
-		return &tool.Failure{Kind: tool.ErrUnavailable, Err: fmt.Errorf("there is no language server for these files on this machine: install one of %s, so that yaya finds it on its PATH", key.language.names())}
+		return &tool.Failure{Kind: tool.ErrUnavailable, Err: fmt.Errorf("there is no language server for these files on this machine: install %s, so that yaya finds it on its PATH", key.language.names())}
 	}
 	set.apart = true
 	child, err := p.start(ctx, set, "exec "+shellWords(command), nil, nil)

@@ -65,13 +65,16 @@ func (l *language) installed(env []string, w *workspace.Workspace) []string {
 	return nil
 }
 
-// names lists what could be installed.
+// names words what could be installed: one program, or one of several.
 func (l *language) names() string {
 	var out []string
 	for _, c := range l.commands {
 		out = append(out, c[0])
 	}
-	return strings.Join(out, ", ")
+	if len(out) == 1 {
+		return out[0]
+	}
+	return "one of " + strings.Join(out, ", ")
 }
 
 // inside reports whether a path is in a folder.
