@@ -223,7 +223,7 @@ func (p *Plugin) running(ctx context.Context, s *langserver, key serverKey, w *w
 		set.at.close()
 		return &tool.Failure{Kind: tool.ErrUnavailable, Err: fmt.Errorf("start %s: %w", filepath.Base(command[0]), p.wrote(child, err))}
 	}
-	go func() { // nobody reads from one that breaks the protocol
+	go func() { //nolint:gosec // the server outlives the call; nobody reads from one that breaks the protocol
 		<-srv.Done()
 		child.Stop(context.Background())
 	}()
