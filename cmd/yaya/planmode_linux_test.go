@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // A session that plans refuses what changes something, of its sub-agents too and whatever rules
@@ -67,6 +68,17 @@ func TestASessionPlansFirst(t *testing.T) {
 	}
 	if ask.Data.Tool != "propose_plan" || !strings.Contains(string(ask.Data.Params), "change one") {
 		t.Errorf("asked about %+v, want the plan, though a rule allows every tool", ask.Data)
+	}
+	var wait struct {
+		Data struct {
+			Deadline time.Time `json:"deadline"`
+		} `json:"data"`
+	}
+	if err := json.Unmarshal(events[len(events)-1].Data, &wait); err != nil {
+		t.Fatal(err)
+	}
+	if left := time.Until(wait.Data.Deadline); left < 20*time.Minute { // of 30
+		t.Errorf("%v are left to read the plan, want about 30 minutes", left)
 	}
 	_, fork := b.v1("POST", "/sessions/"+id+"/fork", "")
 	forked, _ := fork["id"].(string)
