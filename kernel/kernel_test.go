@@ -1139,8 +1139,8 @@ func TestIdempotence(t *testing.T) {
 func TestModelErrorsAndRetry(t *testing.T) {
 	inBubble(t, setup{script: `{"steps":[{"error":{"kind":"status","status_code":401,"message":"bad key"}},{"text":"fine now"}]}`}, func(t *testing.T, w *world) {
 		out := w.run("s1", "go")
-		if out.Kind != "status" || out.Err.Error() != "bad key" {
-			t.Errorf(`got %+v, want the kind status and the error "bad key"`, out)
+		if want := "llm-echo: status 401: bad key; to set another key: yaya secret set llm-echo, then"; out.Kind != "status" || !strings.HasPrefix(out.Err.Error(), want) {
+			t.Errorf("got %+v, want the kind status and the error %q", out, want)
 		}
 		a, err := w.Loop.Retry("s1", "")
 		if err != nil {

@@ -134,7 +134,8 @@ func keys(h http.Header) []string {
 	return []string{strings.TrimPrefix(h.Get("Authorization"), "Bearer "), h.Get("X-Api-Key"), h.Get("X-Goog-Api-Key")}
 }
 
-// message returns the text of an error body: OpenAI's field, or the whole body.
+// message returns the text of an error body: OpenAI's field, or the whole body. Of markup, which people
+// cannot read, it returns the status.
 func message(body []byte, status string, keys []string) string {
 	var e struct {
 		Error json.RawMessage `json:"error"`
@@ -151,7 +152,7 @@ func message(body []byte, status string, keys []string) string {
 			text = s
 		}
 	}
-	if text == "" {
+	if text == "" || text[0] == '<' { // the page of a proxy, in HTML or XML
 		text = status
 	}
 	for _, key := range keys {

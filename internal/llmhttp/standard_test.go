@@ -57,3 +57,26 @@ func TestStandard(t *testing.T) {
 		t.Errorf("Close = %v, want no error", err)
 	}
 }
+
+// The page of a proxy is not the text of an error: the status is.
+func TestMarkupOfAnError(t *testing.T) {
+	for body, want := range map[string]string{
+		"<!DOCTYPE html><html><body>oops</body></html>": "500 Internal Server Error",
+		" \n<?xml version=\"1.0\"?><Error/>":            "500 Internal Server Error",
+		`{"error":{"message":"<b> is unknown"}}`:        "500 Internal Server Error",
+		`{"error":{"message":"a < b"}}`:                 "a < b",
+		"plain":                                         "plain",
+	} {
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusInternalServerError)
+			_, _ = io.WriteString(w, body)
+		}))
+		c := New()
+		_, err := c.Post(t.Context(), srv.URL, nil, nil)
+		c.Close()
+		srv.Close()
+		if e, ok := errors.AsType[*StatusError](err); !ok || e.Message != want || e.Body != body {
+			t.Errorf("%q: %v, want the text %q, and the body as it is", body, err, want)
+		}
+	}
+}

@@ -5,9 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
+	"net/url"
+	"os"
 	"time"
 
 	"github.com/yaya-ai/yaya/internal/tlswords"
+	"github.com/yaya-ai/yaya/internal/worded"
 	"github.com/yaya-ai/yaya/kernel/event"
 )
 
@@ -126,7 +130,32 @@ func AsError(err error) *Error {
 			kind = event.LLMTimeout
 		}
 	}
-	return &Error{Kind: kind, Err: tlswords.Explain(err)}
+	return &Error{Kind: kind, Err: short(tlswords.Explain(err))}
+}
+
+// short gives a connection that failed the text "HOST: REASON". The text of its error names the method,
+// the whole address, and the host again.
+func short(err error) error {
+	of, ok := errors.AsType[*url.Error](err)
+	if !ok {
+		return err
+	}
+	host := of.URL
+	if u, uerr := url.Parse(of.URL); uerr == nil && u.Host != "" {
+		host = u.Host
+	}
+	if e, ok := errors.AsType[*net.DNSError](err); ok {
+		return worded.Error(err, "%s: %s", host, e.Err)
+	}
+	e, ok := errors.AsType[*net.OpError](err)
+	if !ok || e.Op == "proxyconnect" { // its host is another one
+		return err
+	}
+	why := e.Err
+	if sys, ok := errors.AsType[*os.SyscallError](why); ok {
+		why = sys.Err
+	}
+	return worded.Error(err, "%s: %v", host, why)
 }
 
 // Worth reports whether a retry may succeed after an error: lost connections,

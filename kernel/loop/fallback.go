@@ -1,7 +1,10 @@
 package loop
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/yaya-ai/yaya/kernel/bus"
@@ -42,13 +45,47 @@ func (t *turn) instead(req event.LLMRequest, e event.LLMError) (bool, error) {
 }
 
 // unanswering returns the error of a model that cannot answer, and of those that could not before.
-func (t *turn) unanswering(e event.LLMError) error {
+// It names the model, the status and a remedy: the service's own words rarely do.
+func (t *turn) unanswering(req event.LLMRequest, e event.LLMError) error {
+	what, kind := named(t.l.cfg, req, e), string(e.EffectiveKind())
 	if len(t.failing) < 2 {
-		return failed(string(e.EffectiveKind()), "%s", e.Error)
+		return failed(kind, "%s%s", what, remedy(req.Provider, e))
 	}
 	var before []string
 	for _, m := range t.failing[:len(t.failing)-1] {
 		before = append(before, m.Provider+"/"+m.Model)
 	}
-	return failed(string(e.EffectiveKind()), "%s (before it, %s could not answer)", e.Error, strings.Join(before, ", "))
+	return failed(kind, "%s (before it, %s could not answer)%s", what, strings.Join(before, ", "), remedy(req.Provider, e))
+}
+
+// named is the text of an error with the model and the status before it.
+func named(cfg Config, req event.LLMRequest, e event.LLMError) string {
+	model := cmp.Or(req.Model, cfg.Model(req.Provider, req.Model).ID)
+	who := strings.TrimSuffix(req.Provider+"/"+model, "/")
+	if e.EffectiveKind() != event.LLMStatus || e.StatusCode == 0 {
+		return who + ": " + e.Error
+	}
+	if code := strconv.Itoa(e.StatusCode); !strings.HasPrefix(e.Error, code) { // otherwise the text is the status
+		return fmt.Sprintf("%s: status %s: %s", who, code, e.Error)
+	}
+	return fmt.Sprintf("%s: status %s", who, e.Error)
+}
+
+// remedy ends the text of an error with what may help, as far as its kind tells.
+func remedy(provider string, e event.LLMError) string {
+	switch e.EffectiveKind() {
+	case event.LLMConnection:
+		return "; does the service run? (yaya provider list has its address)"
+	case event.LLMStatus:
+		switch e.StatusCode {
+		case 401, 403:
+			return fmt.Sprintf("; to set another key: yaya secret set %[1]s, then yaya config set providers.%[1]s.api_key '${secret:%[1]s}'", provider)
+		case 404:
+			return "; yaya provider models lists the models"
+		case 429:
+			return "; wait, or let others answer (setting model.fallbacks)"
+		}
+	case event.LLMTimeout, event.LLMEmpty, event.LLMOther:
+	}
+	return ""
 }

@@ -55,7 +55,7 @@ func (t *turn) model(d event.DecideResponse) error {
 			}
 			if !r.Overflow {
 				if again, err := t.instead(req, r); err != nil || !again {
-					return cmp.Or(err, t.unanswering(r))
+					return cmp.Or(err, t.unanswering(req, r))
 				}
 				if req, seen, err = t.fitting(d); err != nil {
 					return err

@@ -276,7 +276,7 @@ func TestErrors(t *testing.T) {
 		"key":        {refused(401, "authentication_error", "invalid x-api-key sk-ant-instance"), event.LLMError{Kind: event.LLMStatus, StatusCode: 401, Error: "invalid x-api-key ****"}},
 		"too long":   {refused(400, "invalid_request_error", "prompt is too long: 213462 tokens > 200000 maximum"), event.LLMError{Kind: event.LLMStatus, StatusCode: 400, Error: "too long", Overflow: true, ContextWindow: 200000}},
 		"rate":       {fakellm.Step{Status: 429, RetryAfter: "3600", Body: `{"type":"error","error":{"type":"rate_limit_error","message":"slow down"}}`}, event.LLMError{Kind: event.LLMStatus, StatusCode: 429, RetryAfterS: 3600, Error: "slow down"}},
-		"no JSON":    {fakellm.Step{Status: 400, Body: "<html>no</html>"}, event.LLMError{Kind: event.LLMStatus, StatusCode: 400, Error: "<html>no</html>"}},
+		"no JSON":    {fakellm.Step{Status: 400, Body: "<html>no</html>"}, event.LLMError{Kind: event.LLMStatus, StatusCode: 400, Error: "400 Bad Request"}},
 		"within":     {within("invalid_request_error", "odd"), event.LLMError{Kind: event.LLMStatus, StatusCode: 400, Error: "odd"}},
 		"strange":    {within("new_error", "strange"), event.LLMError{Kind: event.LLMOther, Error: "strange"}},
 		"broken off": {fakellm.Step{Raw: sse(start, begin(0, `{"type":"text","text":""}`), delta(0, `{"type":"text_delta","text":"half of"}`))}, event.LLMError{Kind: event.LLMConnection, Error: "broke off"}},

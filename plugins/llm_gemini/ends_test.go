@@ -87,12 +87,12 @@ func TestCutConnection(t *testing.T) {
 	}
 }
 
-// A service that does not listen is an error of the connection, in the words of the standard library.
+// A service that does not listen is an error of the connection, with the host and the reason.
 func TestNobodyListens(t *testing.T) {
 	s := providertest.Serve(t, fakellm.Step{})
 	s.Close()
 	ev := load(t, s.URL, nil).Ask(event.LLMRequest{Provider: "work"})
-	if e, ok := ev.Payload.(event.LLMError); !ok || e.Kind != event.LLMConnection || !strings.HasPrefix(e.Error, "Post ") || strings.Count(e.Error, "Post ") != 1 {
+	if e, ok := ev.Payload.(event.LLMError); !ok || e.Kind != event.LLMConnection || !strings.HasPrefix(e.Error, strings.TrimPrefix(s.URL, "http://")+": ") || strings.Contains(e.Error, "Post ") {
 		t.Errorf("got %+v, want one error of the connection", ev.Payload)
 	}
 }

@@ -222,7 +222,7 @@ func TestErrors(t *testing.T) {
 	}{
 		"status":     {step: fakellm.Step{Status: 401, Text: "bad key sk-instance"}, want: event.LLMError{Kind: event.LLMStatus, StatusCode: 401, Error: "bad key ****"}},
 		"too slow":   {step: fakellm.Step{Status: 429, Text: "quota", RetryAfter: "3600"}, want: event.LLMError{Kind: event.LLMStatus, StatusCode: 429, RetryAfterS: 3600, Error: "quota"}},
-		"odd body":   {step: fakellm.Step{Status: 400, Body: "<html>no</html>"}, want: event.LLMError{Kind: event.LLMStatus, StatusCode: 400, Error: "<html>no</html>"}},
+		"odd body":   {step: fakellm.Step{Status: 400, Body: "<html>no</html>"}, want: event.LLMError{Kind: event.LLMStatus, StatusCode: 400, Error: "400 Bad Request"}},
 		"connection": {url: gone.URL, want: event.LLMError{Kind: event.LLMConnection, Error: "refused"}},
 		"in stream":  {step: fakellm.Step{Raw: "data: {\"error\":{\"message\":\"overloaded\",\"type\":\"x\"}}\n\n"}, want: event.LLMError{Kind: event.LLMOther, Error: "overloaded"}},
 		"cut":        {step: fakellm.Step{Text: "half of it", Cut: true}, want: event.LLMError{Kind: event.LLMConnection, Error: "EOF"}},
