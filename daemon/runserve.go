@@ -33,6 +33,7 @@ type RunRequest struct {
 	Model     string `json:"model,omitempty"` // is chosen for the session
 	Strategy  string `json:"strategy,omitempty"`
 	Approve   string `json:"approve"`            // ask, rules or never
+	Plan      bool   `json:"plan,omitempty"`     // the session plans first
 	Declined  bool   `json:"declined,omitempty"` // the user does not trust the folder
 }
 
@@ -183,6 +184,11 @@ func (b *bridge) runTurn(ctx context.Context, w RunRequest, out *runAnswer) (Run
 	}
 	if err != nil {
 		return RunOutcome{}, err
+	}
+	if w.Plan {
+		if err := s.SetMode(ctx, session.Plan); err != nil {
+			return RunOutcome{}, err
+		}
 	}
 	if w.Model != "" {
 		if err := s.SetModel(ctx, w.Model); err != nil {

@@ -15,6 +15,8 @@ import (
 
 	"github.com/yaya-ai/yaya/daemon"
 	"github.com/yaya-ai/yaya/gateway/admin"
+	"github.com/yaya-ai/yaya/internal/callargs"
+	"github.com/yaya-ai/yaya/internal/screen"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/folder"
 	"github.com/yaya-ai/yaya/kernel/tool"
@@ -33,6 +35,13 @@ const siblings = 100 * time.Millisecond
 
 // answerKeys lists the answers to a question.
 const answerKeys = "[y]es, yes for this [s]ession, [n]o — or say why not: "
+
+// planTool is the tool that hands in a plan, and planKeys are the answers to its question: each plan is
+// another one.
+const (
+	planTool = "propose_plan"
+	planKeys = "[y]es, [n]o — or say why not: "
+)
 
 // question asks on the terminal whether a call may run.
 func (s *show) question(ctx context.Context, r event.ApprovalRequest) {
@@ -54,16 +63,20 @@ func (s *show) question(ctx context.Context, r event.ApprovalRequest) {
 	if len(same) > 1 {
 		times = fmt.Sprintf(", %d times", len(same))
 	}
+	keys := answerKeys
 	var q folder.Question
-	if r.ToolName == folder.TrustTool && json.Unmarshal(r.Params, &q) == nil {
+	if r.ToolName == planTool {
+		keys = planKeys
+		fmt.Fprintf(s.err, "\nMay the agent %s%s?\n%s", daemon.Printable(r.Brief, 200), times, s.planText(r.Params, params))
+	} else if r.ToolName == folder.TrustTool && json.Unmarshal(r.Params, &q) == nil {
 		fmt.Fprintf(s.err, "\n%s", daemon.Explain(q))
 	} else {
 		fmt.Fprintf(s.err, "\n%s\n%s", asks(r, times), params)
 	}
-	fmt.Fprint(s.err, answerKeys)
+	fmt.Fprint(s.err, keys)
 	line, ok := s.readLine(ctx, r.ID)
 	if !ok && ctx.Err() != nil {
-		endPrompt(s.err, answerKeys)
+		endPrompt(s.err, keys)
 		return
 	}
 	if !ok {
@@ -75,7 +88,9 @@ func (s *show) question(ctx context.Context, r event.ApprovalRequest) {
 	case "y", "yes":
 		answer = event.Approve
 	case "s", "session":
-		answer = event.ApproveForSession
+		if answer = event.ApproveForSession; r.ToolName == planTool {
+			answer = event.Approve
+		}
 	case "n", "no", "":
 	default:
 		feedback = typed
@@ -84,6 +99,22 @@ func (s *show) question(ctx context.Context, r event.ApprovalRequest) {
 		s.answer(ctx, id, answer, feedback)
 	}
 }
+
+// planText renders a plan that is the only argument of its call. Otherwise it returns all arguments.
+func (s *show) planText(params json.RawMessage, all string) string {
+	args := callargs.Read(params)
+	if s.live == nil || len(args) != 1 || args[0].Name != "plan" {
+		return all
+	}
+	plan, ok := args[0].Text()
+	if !ok {
+		return all
+	}
+	return strings.Join(screen.Render(s.colours, plan, planWidth), "\n") + "\n"
+}
+
+// planWidth is the width of a rendered plan, in columns.
+const planWidth = 80
 
 // asks returns the text of a question, usually whether a tool may run.
 func asks(r event.ApprovalRequest, times string) string {

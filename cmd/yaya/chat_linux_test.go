@@ -347,6 +347,11 @@ func TestChatAlone(t *testing.T) {
 	case <-time.After(eventually.Limit):
 		t.Error("the chat on a dumb terminal goes on")
 	}
+	p = b.ptyWith([]string{"TERM="}, "chat")
+	p.wait("TERM is empty; use yaya run")
+	// The full screen does not go into a pipe.
+	p = b.ptyOf(nil, append([]string{"sh", "-c", `"$0" "$@" | cat`, b.bin}, b.args("chat")...)...)
+	p.wait("its output is not one; use yaya run")
 	if left, err := filepath.Glob(filepath.Join(b.dir, "d", "yaya.sock")); err != nil || len(left) > 0 {
 		t.Errorf("got %v, %v, want len(left) at most 0", left, err)
 	}

@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"time"
 
@@ -40,8 +42,18 @@ Down bring back earlier messages. Ctrl+O opens another session, and /help lists 
 			if !isFile || !term.IsTerminal(int(in.Fd())) { //nolint:gosec // a descriptor fits
 				return errors.New("yaya chat needs a terminal; use yaya run without one")
 			}
-			if os.Getenv("TERM") == "dumb" {
+			if out, isFile := c.OutOrStdout().(*os.File); !isFile || !term.IsTerminal(int(out.Fd())) { //nolint:gosec // a descriptor fits
+				return errors.New("yaya chat needs a terminal, and its output is not one; use yaya run for a pipe or a file")
+			}
+			switch name, is := os.LookupEnv("TERM"); {
+			case name == "dumb":
 				return errors.New("yaya chat needs a terminal that can move its cursor, and TERM is dumb; use yaya run")
+			case name == "" && runtime.GOOS != "windows": // where terminals set no TERM
+				why := "not set"
+				if is {
+					why = "empty"
+				}
+				return fmt.Errorf("yaya chat needs a terminal that can move its cursor, and TERM is %s; use yaya run", why)
 			}
 			dir, err := filepath.Abs(o.Workspace)
 			if err != nil {

@@ -20,7 +20,8 @@ func mcpServeCommand(g *daemon.Flags, mcpConfig *[]string) *cobra.Command {
 		Short: "Serve MCP over stdin and stdout",
 		Long: `Serve MCP over stdin and stdout, for clients that start their servers themselves. If a
 daemon runs (yaya serve), this command connects to it, so no server starts twice. Without
-a daemon, or with --mcp-config, the command runs the servers itself.
+a daemon, or with --mcp-config, the command runs the servers itself, without the tool
+yaya_run and the resources yaya://sessions: they need yaya serve.
 
 --profile limits what the client sees. The profile "search" offers a few tools to find,
 describe and call all others. Configure more profiles with plugin.mcp_bridge.profiles.`,

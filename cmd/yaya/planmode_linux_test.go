@@ -113,3 +113,24 @@ func TestASessionPlansFirst(t *testing.T) {
 		t.Errorf("PATCH of an unknown mode: %d, want a refusal", status)
 	}
 }
+
+// yaya run --plan refuses what changes something until the plan is approved, and the session goes on
+// planning without the flag.
+func TestRunPlansFirst(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	b.must("config", "set", "approval.rules", `[{"tool":"*","decision":"allow"}]`)
+	edit := map[string]any{"name": "edit", "args": map[string]any{"path": "a.txt", "old_text": "one", "new_text": "1"}}
+	b.scenarios(callsFor("change", edit), callsFor("again", edit))
+	ws := b.workspace()
+	b.must("trust", "--yes", ws)
+	for _, args := range [][]string{{"--plan", "change it"}, {"again"}} {
+		out, err := b.run(append([]string{"run", "--session", "s1", "--workspace", ws, "--json"}, args...)...)
+		if err != nil || !strings.Contains(out, "this session plans, and only reads: edit has to wait") {
+			t.Errorf("run %q: %v, %s; want the edit refused", args, err, out)
+		}
+	}
+	if got := read(t, filepath.Join(ws, "a.txt")); !strings.HasPrefix(got, "one\n") {
+		t.Errorf("a.txt is %q, want it as it was", got)
+	}
+}

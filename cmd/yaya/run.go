@@ -33,6 +33,7 @@ import (
 type runOptions struct {
 	session, workspace, approve, provider, model, strategy string
 	asJSON                                                 bool
+	plan                                                   bool
 	untrusted                                              bool // the user was asked and did not trust the folder
 	mcpConfig                                              []string
 }
@@ -59,6 +60,9 @@ Some calls need your approval. --approve sets who is asked:
   ask     you, on the terminal; without a terminal, the same as rules
   rules   nobody: calls that approval.rules allow run, others are rejected
   never   nobody: every call that needs approval is rejected
+
+With --plan, the agent only reads until you approve its plan, which it hands in with the
+tool propose_plan. A session that plans goes on planning until then.
 
 yaya keeps the conversation. To continue it, pass the --session that yaya prints.
 
@@ -98,7 +102,8 @@ canceled, and 2 for wrong usage.`,
 	f.StringVar(&o.approve, "approve", "ask", "`mode` of approval: ask, rules or never")
 	f.StringVar(&o.provider, "provider", "", "`id` of the provider to use for this run (default the active one)")
 	f.StringVar(&o.model, "model", "", "`model` of the session from now on: the id of a provider, or ID/MODEL (default the active one)")
-	f.StringVar(&o.strategy, "strategy", "", "`id` of the strategy to use (default react)")
+	f.StringVar(&o.strategy, "strategy", "", "`id` of the strategy to use (default the setting strategy: react; yaya chat uses coder)")
+	f.BoolVar(&o.plan, "plan", false, "let the agent only read and plan until you approve its plan")
 	f.BoolVar(&o.asJSON, "json", false, "print each event as a line of JSON instead")
 	f.StringArrayVar(&o.mcpConfig, "mcp-config", nil, "`file` of MCP servers instead of yaya's own; repeatable")
 	return c
@@ -176,7 +181,7 @@ func runPrompt(ctx context.Context, g *daemon.Flags, o runOptions, prompt string
 func (o runOptions) request(prompt string, tty bool) (daemon.RunRequest, error) {
 	w := daemon.RunRequest{
 		Session: o.session, Workspace: o.workspace, Prompt: prompt, Provider: o.provider, Model: o.model, Strategy: o.strategy,
-		Approve: o.mode(tty), Declined: o.untrusted,
+		Approve: o.mode(tty), Declined: o.untrusted, Plan: o.plan,
 	}
 	if w.Session == "" {
 		w.Session = "run_" + strings.ToLower(rand.Text()[:12])

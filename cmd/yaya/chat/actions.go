@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -13,23 +14,33 @@ import (
 // The actions; each returns the request to yaya.
 
 func (m *model) begin(folder string) action {
-	if folder == "" {
-		folder = m.workspace
-	}
+	folder = m.expanded(folder)
 	return func() error {
 		id, err := m.api.New(m.ctx, folder)
-		if err == nil {
-			m.send(switched{id, "", folder})
+		if err != nil {
+			return err
 		}
-		return err
+		return m.open(id)()
 	}
+}
+
+// expanded returns the absolute path of a folder as it is typed in a shell: of the user's folder behind
+// a tilde, and otherwise of the session's folder.
+func (m *model) expanded(folder string) string {
+	if rest, ok := strings.CutPrefix(folder, "~"); ok && m.home != "" && (rest == "" || rest[0] == '/' || rest[0] == filepath.Separator) {
+		return filepath.Join(m.home, rest)
+	}
+	if filepath.IsAbs(folder) {
+		return folder
+	}
+	return filepath.Join(m.workspace, folder)
 }
 
 func (m *model) open(id string) action {
 	return func() error {
 		s, err := m.api.Session(m.ctx, id)
 		if err == nil {
-			m.send(switched{s.ID, s.Title, s.Workspace})
+			m.send(switched{s})
 		}
 		return err
 	}
@@ -62,16 +73,19 @@ func (m *model) rename(title string) action {
 	return func() error { return m.api.Rename(m.ctx, id, title) }
 }
 
-// entitle asks for the title that yaya gives a session with its first message.
-func (m *model) entitle(events []Event) action {
-	if m.title != "" || !slices.ContainsFunc(events, func(ev Event) bool { return ev.Type == "turn_started" }) {
+// learn asks for what events do not say: the title that yaya gives a session with its first message,
+// and the model of a provider that does not name one, or that answers after a change.
+func (m *model) learn(events []Event) action {
+	if !slices.ContainsFunc(events, func(ev Event) bool {
+		return ev.Type == "model_changed" || (ev.Type == "turn_started" && (m.title == "" || m.t.model == ""))
+	}) {
 		return nil
 	}
 	id := m.id
 	return func() error {
 		s, err := m.api.Session(m.ctx, id)
 		if err == nil {
-			m.send(named{id, s.Title})
+			m.send(learnt{s})
 		}
 		return err
 	}
@@ -104,15 +118,25 @@ func (m *model) undo() action {
 
 // plan has the agent of the session plan, or work.
 func (m *model) plan(arg string) action {
-	id := m.id
-	return func() error {
-		switch arg {
-		case "":
-			return m.api.SetMode(m.ctx, id, "plan")
-		case "off":
-			return m.api.SetMode(m.ctx, id, "work")
+	id, planning := m.id, m.t.mode == planMode
+	mode, same := planMode, ""
+	switch {
+	case arg == "off":
+		mode = "work"
+		if !planning {
+			same = "the agent does not plan: it may work already"
 		}
-		return fmt.Errorf("/plan takes nothing or off, not %q", arg)
+	case arg != "":
+		return func() error { return fmt.Errorf("/plan takes nothing or off, not %q", arg) }
+	case planning:
+		same = "the agent plans already: it only reads until you approve its plan (/plan off ends that)"
+	}
+	return func() error {
+		err := m.api.SetMode(m.ctx, id, mode)
+		if err == nil && same != "" { // without a change there is no event that tells it
+			m.send(told{same})
+		}
+		return err
 	}
 }
 
@@ -194,6 +218,10 @@ func (m *model) decide(answer, why string) action {
 	}
 	m.note = ""
 	id, first := m.id, m.t.asks[0]
+	if first.Tool == planTool && answer == "approve_for_session" {
+		m.complain(errors.New("a plan is approved once: Alt+Y"))
+		return nil
+	}
 	var same []Ask // one answer covers all identical questions
 	for _, a := range m.t.asks {
 		if a.Tool == first.Tool && string(a.Input) == string(first.Input) {

@@ -48,6 +48,7 @@ type Session struct {
 	LastTurn  string    `json:"last_turn_id"`
 	Model     string    `json:"model"` // "" for the active one
 	Mode      string    `json:"mode"`
+	Answering modelRef  `json:"answering_model"` // the model that answers next
 	Updated   time.Time `json:"updated_at"`
 }
 

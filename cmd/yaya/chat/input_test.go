@@ -161,7 +161,7 @@ func TestLeave(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				x, a := typing(t, "")
 				if c.running {
-					x.take(ev("turn_started", "t1", `{}`))
+					x.take(ev("turn_started", "t1", `{"model":"m"}`))
 				}
 				x.keys(c.keys...)
 				left := false
@@ -338,7 +338,7 @@ func TestPanic(t *testing.T) {
 		x := start(t, 80, 24, colorprofile.ASCII, func(x *terminal) {
 			x.m.api = &Client{HTTP: &http.Client{Transport: panics{}}, Base: "http://yaya"}
 		})
-		x.p.Send(switched{"sess_2", "", "/w"})
+		x.p.Send(switched{Session{ID: "sess_2", Workspace: "/w"}})
 		err := <-x.done
 		x.done <- err // for the end of the test
 		if !errors.Is(err, tea.ErrProgramPanic) {

@@ -30,14 +30,12 @@ type (
 		session string
 		err     error
 	}
-	switched struct { // another session is shown
-		id, title, workspace string
-	}
-	listed struct{ sessions []Session }
-	failed struct{ err error }
-	told   struct{ text string }
-	named  struct{ session, title string } // what yaya calls a session
-	armed  struct{}
+	switched struct{ session Session } // another session is shown
+	listed   struct{ sessions []Session }
+	failed   struct{ err error }
+	told     struct{ text string }
+	learnt   struct{ session Session } // what yaya knows of the shown session now
+	armed    struct{}
 	// suspended is Ctrl+Z, or the signal that means the same.
 	suspended struct{}
 	broken    struct{ what string } // one of the chat's goroutines panicked
@@ -50,6 +48,7 @@ type model struct {
 	send func(tea.Msg)
 
 	id, title, workspace string
+	answering            string // the model that answers next, "" if there is none
 	t                    transcript
 	lost                 bool
 	follow               *follower
@@ -127,7 +126,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			for _, ev := range msg.events {
 				m.t.take(ev)
 			}
-			cmd = m.do(m.entitle(msg.events))
+			cmd = m.do(m.learn(msg.events))
 		}
 	case linked:
 		if msg.session == m.id {
@@ -137,7 +136,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			}
 		}
 	case switched:
-		m.switchTo(msg)
+		m.switchTo(msg.session)
 	case listed:
 		m.list, m.at = msg.sessions, 0
 		if len(msg.sessions) == 0 {
@@ -148,9 +147,10 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.complain(msg.err)
 	case told:
 		m.say0(msg.text)
-	case named:
-		if msg.session == m.id {
-			m.title = cmp.Or(m.title, msg.title) // the user's own comes first
+	case learnt:
+		if msg.session.ID == m.id {
+			m.title = cmp.Or(m.title, msg.session.Title) // the user's own comes first
+			m.answering = msg.session.Answering.name()
 		}
 	case armed:
 	case spun:
@@ -305,13 +305,13 @@ func (m *model) complain(err error) { m.note, m.isBad = err.Error(), true }
 // say0 shows a message outside the conversation.
 func (m *model) say0(text string) { m.t.add(block{kind: note, text: text}) }
 
-func (m *model) switchTo(s switched) {
+func (m *model) switchTo(s Session) {
 	if m.follow != nil {
 		m.follow.cancel() // it may be waiting for this very goroutine
 	}
-	m.id, m.title, m.workspace = s.id, s.title, s.workspace
-	m.t, m.up, m.laid, m.lost, m.note = transcript{}, 0, nil, false, ""
+	m.id, m.title, m.workspace, m.answering = s.ID, s.Title, s.Workspace, s.Answering.name()
+	m.t, m.up, m.laid, m.lost, m.note = transcript{mode: s.Mode}, 0, nil, false, ""
 	m.writing = writing{}
-	m.follow = follow(m.ctx, m.api, s.id, m.send)
+	m.follow = follow(m.ctx, m.api, s.ID, m.send)
 	m.followers = append(m.followers, m.follow)
 }

@@ -23,12 +23,21 @@ func (m *model) question() []string {
 	if folder {
 		what = "do you trust this folder?"
 	}
+	plan, isPlan := planOf(a)
+	if isPlan {
+		what = screen.Clean(a.Brief, 200) + "?"
+	}
 	out := []string{screen.Paint(m.palette.Accent, strings.Repeat("═", m.width)), screen.Paint(screen.Bold+m.palette.Accent, "yaya asks: ") + what}
-	if folder {
+	switch {
+	case isPlan:
+		for _, l := range screen.Render(m.palette, plan, m.width-2) {
+			out = append(out, "  "+l)
+		}
+	case folder:
 		for _, l := range screen.Lines(shown, m.width-2) {
 			out = append(out, "  "+l)
 		}
-	} else {
+	default:
 		out = append(out, m.arguments(a.Tool, a.Input)...)
 	}
 	wait := ""
@@ -46,8 +55,28 @@ func (m *model) question() []string {
 		out = append(out, screen.Paint(screen.Faint, strings.Join(more, ", ")))
 	}
 	key := func(name string) string { return screen.Paint(wait+screen.Bold, name) }
-	keys := key("Alt+Y") + " yes  " + key("Alt+S") + " yes, for this session  " + key("Alt+N") + " no (your input is the reason)"
+	keys := key("Alt+Y") + " yes  "
+	if !isPlan { // each plan is another one
+		keys += key("Alt+S") + " yes, for this session  "
+	}
+	keys += key("Alt+N") + " no (your input is the reason)"
 	return append(out, strings.Split(ansi.Wrap(keys, m.width, ""), "\n")...)
+}
+
+// planTool is the tool that hands in a plan.
+const planTool = "propose_plan"
+
+// planOf returns the plan that a question is about, if its only argument is one: the rest of others is
+// shown, too.
+func planOf(a Ask) (string, bool) {
+	if a.Tool != planTool || a.Brief == "" {
+		return "", false
+	}
+	args := callargs.Read(a.Input)
+	if len(args) != 1 || args[0].Name != "plan" {
+		return "", false
+	}
+	return args[0].Text()
 }
 
 // arguments renders what a call would do: a patch as a patch, a command as sh receives it, other

@@ -23,12 +23,13 @@ type Options struct {
 func Run(ctx context.Context, api *Client, o Options) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	first := Session{ID: o.Session, Workspace: o.Workspace}
+	first := Session{ID: o.Session}
 	var err error
 	if o.Session == "" {
 		first.ID, err = api.New(ctx, o.Workspace)
-	} else {
-		first, err = api.Session(ctx, o.Session)
+	}
+	if err == nil {
+		first, err = api.Session(ctx, first.ID)
 	}
 	if err != nil {
 		return err
@@ -43,7 +44,7 @@ func Run(ctx context.Context, api *Client, o Options) error {
 	p := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(o.In), tea.WithOutput(o.Out), tea.WithoutSignalHandler())
 	m.send = p.Send
 	m.suspend = func() error { return stop(p) }
-	m.switchTo(switched{first.ID, first.Title, first.Workspace})
+	m.switchTo(first)
 	end := watchStops(p.Send)
 	_, err = p.Run()
 	cancel()

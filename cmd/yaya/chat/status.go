@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -74,8 +75,11 @@ func (m *model) name() string {
 // facts renders the line below the input: folder, model, tokens, cost.
 func (m *model) facts() string {
 	parts := []string{screen.Clean(shortened(m.workspace, m.home), 200)}
-	if m.t.model != "" {
-		parts = append(parts, screen.Clean(m.t.model, 60))
+	if m.t.mode == planMode {
+		parts = append(parts, "plan")
+	}
+	if name := m.shownModel(); name != "" {
+		parts = append(parts, screen.Clean(name, 60))
 	}
 	if n := m.t.context; n > 0 {
 		parts = append(parts, "context "+thousands(n))
@@ -91,6 +95,15 @@ func (m *model) facts() string {
 	}
 	space := max(m.width-ansi.StringWidth(left)-ansi.StringWidth(right)-1, 1)
 	return ansi.Truncate(screen.Paint(screen.Faint, left+strings.Repeat(" ", space)+right), m.width, "…")
+}
+
+// shownModel is the model that answers the running turn, which may be a fallback, and otherwise the one
+// that answers next.
+func (m *model) shownModel() string {
+	if m.t.running && m.t.model != "" {
+		return m.t.model
+	}
+	return cmp.Or(m.answering, m.t.model)
 }
 
 // shortened writes a path below the home folder with a tilde.

@@ -72,7 +72,8 @@ type transcript struct {
 	queue   []queued
 	changes int // a version number, to cache the layout
 
-	model   string
+	model   string  // of the last call, "" if its provider does not say
+	mode    string  // "plan" or "work"
 	context int     // tokens of the last prompt and its answer
 	cost    float64 // of all turns, in US dollars, as far as prices are known
 }
@@ -150,7 +151,13 @@ type modelRef struct {
 	Model    string `json:"model"`
 }
 
+// name is the model's, or its provider's id if the provider does not say which model it has.
+func (r modelRef) name() string { return cmp.Or(r.Model, r.Provider) }
+
 func (r modelRef) String() string { return strings.TrimSuffix(r.Provider+"/"+r.Model, "/") }
+
+// planMode is the mode of a session that only reads until its plan is approved.
+const planMode = "plan"
 
 // Waits writes how long something waits, in seconds.
 func Waits(seconds float64) string { return fmt.Sprintf("%.1f s", seconds) }
@@ -185,7 +192,7 @@ func (t *transcript) take(ev Event) {
 		}
 	case "turn_started":
 		t.running, t.turn, t.failed, t.stopped, t.stream = true, ev.TurnID, false, false, ""
-		t.model = cmp.Or(d.Model, t.model)
+		t.model = d.Model
 	case "model_output_delta":
 		if d.Offset == 0 || d.Offset > len(t.stream) {
 			t.stream = ""
@@ -193,7 +200,7 @@ func (t *transcript) take(ev Event) {
 		t.stream = t.stream[:min(d.Offset, len(t.stream))] + d.Text
 	case "model_output_completed":
 		t.stream = ""
-		t.model, t.context = cmp.Or(d.Model, t.model), cmp.Or(d.Usage.Total, t.context)
+		t.model, t.context = d.Model, cmp.Or(d.Usage.Total, t.context)
 		if d.Text != "" {
 			t.add(block{kind: fromModel, text: d.Text})
 		}
@@ -227,7 +234,7 @@ func (t *transcript) take(ev Event) {
 		t.closed = true
 		t.add(block{kind: note, text: "the session is closed"})
 	case "session_reset":
-		*t = transcript{changes: t.changes + 1}
+		*t = transcript{changes: t.changes + 1, mode: t.mode}
 		t.add(block{kind: note, text: "the session starts over"})
 	case "history_compacted":
 		text := "the earlier conversation was summarized for the model"
@@ -243,14 +250,16 @@ func (t *transcript) take(ev Event) {
 		t.add(block{kind: note, text: fmt.Sprintf("%s cannot answer (%s): %s answers instead", d.Failed, d.Error, d.Next)})
 	case "mode_changed":
 		text := "the agent may work: change files and run commands, as far as you allow it"
-		if d.Mode == "plan" {
+		t.mode = d.Mode
+		if d.Mode == planMode {
 			text = "the agent only reads until you approve its plan (/plan off ends that)"
 		}
 		t.add(block{kind: note, text: text})
 	case "model_changed":
+		t.model = "" // the next call has another one
 		t.add(block{kind: note, text: "the model of this session is now " + cmp.Or(d.Model, "the active one")})
 	case "resync":
-		*t = transcript{changes: t.changes + 1, running: d.Current.TurnID != "", turn: d.Current.TurnID, asks: d.Current.Asks, queue: d.Current.Queue}
+		*t = transcript{changes: t.changes + 1, mode: t.mode, running: d.Current.TurnID != "", turn: d.Current.TurnID, asks: d.Current.Asks, queue: d.Current.Queue}
 		t.add(block{kind: note, text: "the earlier conversation is not shown: " + d.Reason})
 	}
 	t.changes++

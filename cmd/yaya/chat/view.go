@@ -10,6 +10,9 @@ import (
 	"github.com/yaya-ai/yaya/internal/screen"
 )
 
+// maxNoteLines bounds the last message outside the conversation: more would hide the conversation.
+const maxNoteLines = 4
+
 func (m *model) page() int { return max(m.height-8, 3) }
 
 // View implements [tea.Model].
@@ -39,7 +42,14 @@ func (m *model) screen() string {
 		if m.isBad {
 			colour = m.palette.Bad
 		}
-		tail = append(tail, ansi.Truncate(screen.Paint(colour, screen.Clean(m.note, m.width*2)), m.width, "…"))
+		lines := screen.Lines(m.note, m.width)
+		if len(lines) > maxNoteLines {
+			lines = lines[:maxNoteLines]
+			lines[maxNoteLines-1] = ansi.Truncate(lines[maxNoteLines-1], m.width-1, "") + "…"
+		}
+		for _, l := range lines {
+			tail = append(tail, screen.Paint(colour, l))
+		}
 	}
 	tail = append(tail, m.viewMenu()...)
 	tail = append(tail, strings.Split(m.input.View(), "\n")...)
