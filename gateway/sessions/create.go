@@ -40,7 +40,7 @@ func (s *Service) checked(who auth.Principal, b newSession) (made, error) {
 	}
 	info, err := os.Stat(dir) //nolint:forbidigo // the workspace is named by the user, and may be anywhere
 	if err != nil || !info.IsDir() {
-		return made{}, api.Coded(http.StatusBadRequest, "bad_workspace", "workspace_path is not a folder that yaya can use")
+		return made{}, api.Coded(http.StatusBadRequest, "bad_workspace", "workspace_path %q is not a folder that yaya can use", dir)
 	}
 	if b.Strategy != "" && !s.cfg.HasStrategy(b.Strategy) {
 		return made{}, api.Coded(http.StatusBadRequest, "bad_strategy", "there is no strategy %q", b.Strategy)
