@@ -114,7 +114,7 @@ func (a *agent) notification(method string, params []byte) {
 		return // others may be ignored
 	}
 	if s, err := a.session(p.Session); err == nil {
-		s.cancel()
+		s.cancel(s.running()) // not the next one, which may be in the next line
 	}
 }
 
@@ -216,7 +216,7 @@ func (a *agent) close(ctx context.Context, id string) error {
 	if err != nil {
 		return nil //nolint:nilerr // there is nothing to close
 	}
-	err = s.abandon(ctx)
+	err = s.abandon(ctx, s.running())
 	a.forget(s)
 	return fault(err)
 }

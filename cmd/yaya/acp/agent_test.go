@@ -171,6 +171,28 @@ func TestCancelFollowsMessage(t *testing.T) {
 	}
 }
 
+// A session/cancel that comes when nothing runs is over then: it does not cancel the prompt that follows.
+func TestCancelOfNothing(t *testing.T) {
+	for range 50 {
+		f := &fake{}
+		in, next, ended := editor(t, f)
+		say(t, in, cancels+"\n"+prompts)
+		<-f.came
+		say(t, in, `{"jsonrpc":"2.0","id":3,"method":"session/list","params":{}}`)
+		next(`"id":3`)
+		if err := in.Close(); err != nil {
+			t.Fatal(err)
+		}
+		next("nothing more")
+		if err := <-ended; err != nil {
+			t.Errorf("Serve = %v, want nil", err)
+		}
+		if got := f.noted(); slices.Contains(got, "cancel") {
+			t.Fatalf("yaya got %q, want no cancellation", got)
+		}
+	}
+}
+
 // R18: a question shows all that would run, whatever its beginning is, and nothing invisible.
 func TestQuestionShowsAll(t *testing.T) {
 	s := &session{id: "s", folder: "/w"}

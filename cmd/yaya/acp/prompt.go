@@ -62,7 +62,7 @@ func (s *session) answer(ctx context.Context, t *turn, content []block) (any, er
 		if !errors.Is(context.Cause(ctx), errWithdrawn) {
 			return nil, ctx.Err() // the editor is gone, and the turn goes on
 		}
-		s.cancel() // as session/cancel does
+		s.cancel(t) // as session/cancel does
 		out := <-t.over
 		if out.err != nil {
 			return nil, ctx.Err()
@@ -71,21 +71,25 @@ func (s *session) answer(ctx context.Context, t *turn, content []block) (any, er
 	}
 }
 
-// cancel ends what the prompt of this editor has started. Its answer is the end of the turn.
-func (s *session) cancel() {
+// running returns the prompt that is being worked on, or nil.
+func (s *session) running() *turn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.prompt
+}
+
+// cancel ends what a prompt of this editor has started. The answer of the prompt is the end of the turn.
+func (s *session) cancel(t *turn) {
 	s.a.work.Go(func() {
-		if err := s.abandon(s.ctx); err != nil && s.ctx.Err() == nil {
+		if err := s.abandon(s.ctx, t); err != nil && s.ctx.Err() == nil {
 			s.a.o.Log.Warn().Err(err).Str("session", s.id).Msg("a turn cannot be cancelled")
 		}
 	})
 }
 
-// abandon cancels the turn of the prompt, or takes the prompt out of the queue. A message that is
-// on its way arrives first: until then, a running turn would be somebody else's.
-func (s *session) abandon(ctx context.Context) error {
-	s.mu.Lock()
-	t := s.prompt
-	s.mu.Unlock()
+// abandon cancels the turn of a prompt, or takes the prompt out of the queue; without one it does
+// nothing. A message that is on its way arrives first: until then, a running turn would be somebody else's.
+func (s *session) abandon(ctx context.Context, t *turn) error {
 	if t == nil {
 		return nil
 	}
