@@ -13,6 +13,8 @@ import (
 	"time"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/yaya-ai/yaya/internal/cut"
 )
 
 // Bounds of findings.
@@ -105,12 +107,7 @@ func elements(data []byte, next func(*json.Decoder) (bool, error)) error {
 }
 
 // short cuts a text, and copies it: a part of a string keeps all of it in memory.
-func short(s string, most int) string {
-	if len(s) > most {
-		s = s[:most] + "…"
-	}
-	return strings.Clone(strings.ToValidUTF8(s, "\uFFFD"))
-}
+func short(s string, most int) string { return strings.Clone(cut.Text(s, most)) }
 
 // Check tells the server the texts of files, and returns the findings in them and in other files
 // of the folder, the asked ones first. It waits until the server has spoken about all of them and

@@ -94,8 +94,8 @@ func started(t *testing.T, capabilities string) (*lsp.Server, *fake) {
 		m := f.next("initialize")
 		f.say(`{"jsonrpc":"2.0","id":%v,"result":{"capabilities":%s}}`, m["id"], capabilities)
 	}()
-	s, err := lsp.Start(t.Context(), "/w", map[string]any{"x": 1}, r, w)
-	if err != nil {
+	s := lsp.New("/w", r, w)
+	if err := s.Initialize(t.Context(), map[string]any{"x": 1}); err != nil {
 		t.Fatal(err)
 	}
 	return s, f

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
+
+	"github.com/yaya-ai/yaya/internal/cut"
 )
 
 // Server is a language server.
@@ -26,7 +28,8 @@ type Server struct {
 	pulls    bool          // it answers textDocument/diagnostic
 	utf8     bool          // its columns are bytes
 
-	done chan struct{} // closed when nothing more can be read
+	done chan struct{}  // closed when nothing more can be read
+	work sync.WaitGroup // reading, and answering requests
 
 	mu      sync.Mutex
 	end     error // why nothing more can be read
@@ -44,14 +47,14 @@ type findings struct {
 	list    diagnostics
 }
 
-// Start introduces us to the server of a folder, which is an absolute path without links, over the
-// server's output and input. options are the server's own, or nil. It reads from r until that ends.
-func Start(ctx context.Context, root string, options any, r io.Reader, w io.Writer) (*Server, error) {
+// New returns the server of a folder, which is an absolute path without links, over the server's
+// output and input. It reads from r until that ends.
+func New(root string, r io.Reader, w io.Writer) *Server {
 	s := &Server{
 		root: root, w: w, replies: make(chan message, maxReplies), checking: make(chan struct{}, 1), done: make(chan struct{}),
 		waiting: map[int64]chan message{}, open: map[string]File{}, found: map[string]*findings{}, busy: map[string]bool{}, change: make(chan struct{}),
 	}
-	go func() {
+	s.work.Go(func() {
 		defer close(s.done)
 		err := s.read(bufio.NewReaderSize(r, 64<<10))
 		s.mu.Lock()
@@ -59,9 +62,14 @@ func Start(ctx context.Context, root string, options any, r io.Reader, w io.Writ
 		if s.end == nil {
 			s.end = err
 		}
-	}()
-	go s.reply()
-	folder := map[string]any{"uri": uri(root), "name": filepath.Base(root)}
+	})
+	s.work.Go(s.reply)
+	return s
+}
+
+// Initialize introduces us to the server, once, before all else. options are the server's own, or nil.
+func (s *Server) Initialize(ctx context.Context, options any) error {
+	folder := map[string]any{"uri": uri(s.root), "name": filepath.Base(s.root)}
 	var answer struct {
 		Capabilities struct {
 			Encoding   string          `json:"positionEncoding"`
@@ -70,7 +78,7 @@ func Start(ctx context.Context, root string, options any, r io.Reader, w io.Writ
 	}
 	err := s.ask(ctx, "initialize", map[string]any{
 		"processId": nil, // a server in a sandbox would not find ours, and end
-		"rootPath":  root, "rootUri": folder["uri"], "workspaceFolders": []any{folder},
+		"rootPath":  s.root, "rootUri": folder["uri"], "workspaceFolders": []any{folder},
 		"clientInfo": map[string]any{"name": "yaya"}, "initializationOptions": options,
 		"capabilities": map[string]any{
 			"general": map[string]any{"positionEncodings": []string{"utf-8", "utf-16"}},
@@ -85,21 +93,21 @@ func Start(ctx context.Context, root string, options any, r io.Reader, w io.Writ
 			},
 		},
 	}, &answer)
-	if err == nil {
-		s.utf8 = answer.Capabilities.Encoding == "utf-8"
-		s.pulls = len(answer.Capabilities.Diagnostic) > 0 && string(answer.Capabilities.Diagnostic) != "null"
-		err = s.tell("initialized", map[string]any{})
-	}
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return s, nil
+	s.utf8 = answer.Capabilities.Encoding == "utf-8"
+	s.pulls = len(answer.Capabilities.Diagnostic) > 0 && string(answer.Capabilities.Diagnostic) != "null"
+	return s.tell("initialized", map[string]any{})
 }
 
 // Done is closed when nothing more can be read from the server.
 func (s *Server) Done() <-chan struct{} { return s.done }
 
-// Close asks the server to end. Its caller ends the process, and reads on until then.
+// Wait waits until nothing is read or written any more: it is called once the process has ended.
+func (s *Server) Wait() { s.work.Wait() }
+
+// Close asks the server to end. Its caller ends the process, and calls [Server.Wait].
 func (s *Server) Close(ctx context.Context) error {
 	if err := s.ask(ctx, "shutdown", nil, nil); err != nil {
 		return err
@@ -232,7 +240,7 @@ func (s *Server) answer(m message) error {
 	case "workspace/applyEdit":
 		reply.Result = json.RawMessage(`{"applied":false,"failureReason":"yaya lets a language server change nothing"}`)
 	default:
-		reply.Result, reply.Error = nil, &failure{-32601, "yaya does not know the method " + short(m.Method, maxToken)}
+		reply.Result, reply.Error = nil, &failure{-32601, "yaya does not know the method " + cut.Text(m.Method, maxToken)}
 	}
 	select {
 	case s.replies <- reply:

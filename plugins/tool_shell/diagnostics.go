@@ -17,11 +17,12 @@ import (
 
 // Bounds of a call of diagnostics.
 const (
-	maxAsked       = 20 // files
-	maxReported    = 100
-	diagnosedIn    = 2 * time.Minute
-	diagnosticsFor = "Asks the language servers of this machine (for Go, TypeScript, JavaScript, Python, Rust, C and others) what is wrong in files of the workspace: errors of the compiler and the type checker, with places. It reads the files as they are on the disk; use it after changes, before the checks, which take longer."
+	maxAsked    = 20 // files
+	maxReported = 100
+	diagnosedIn = 2 * time.Minute
 )
+
+const diagnosticsFor = "Asks the language servers of this machine (for Go, TypeScript, JavaScript, Python, Rust, C and others) what is wrong in files of the workspace: errors of the compiler and the type checker, with places. It reads the files as they are on the disk; use it after changes, before the checks, which take longer."
 
 // diagnosticsTool needs no approval: the servers write nothing and reach nobody, since they run in
 // a sandbox or not at all.
@@ -100,9 +101,6 @@ func (p *Plugin) ask(ctx context.Context, call tool.Call, at *place, l *language
 	if err := p.running(ctx, s, key, at.w); err != nil {
 		return err
 	}
-	if !p.langs.has(key, s) {
-		defer s.stop() // its session has ended
-	}
 	stop := context.AfterFunc(ctx, s.child.Kill) // it may not read
 	defer stop()
 	err = s.tellChanges(ctx, at.w, l)
@@ -124,13 +122,6 @@ func (p *Plugin) ask(ctx context.Context, call tool.Call, at *place, l *language
 	r.found = append(r.found, found...)
 	r.partial = r.partial || !whole
 	return nil
-}
-
-// has reports whether a server has its place yet.
-func (l *langservers) has(key serverKey, s *langserver) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.all[key] == s
 }
 
 // report gathers the answers of servers.

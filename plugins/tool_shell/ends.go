@@ -3,6 +3,7 @@ package tool_shell //nolint:staticcheck // plugins are named after what the conf
 import (
 	"context"
 	"path/filepath"
+	"strings"
 
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/plugin"
@@ -43,10 +44,15 @@ func (p *Plugin) End(session string) {
 	p.tmp.Remove(session)
 }
 
-// halt ends the programs of a session that run between its calls.
+// halt ends the programs of a session and of its sub-agents that run between calls.
 func (p *Plugin) halt(session string) {
-	p.langs.forget(session)
+	p.langs.endOf(session)
 	p.jobs.endOf(session)
+}
+
+// belongs reports whether a session is another one, or one of its sub-agents'.
+func belongs(session, to string) bool {
+	return session == to || strings.HasPrefix(session, to+event.AgentSeparator)
 }
 
 // TrustChanged ends, in the background, the programs that run between calls in a folder that is no

@@ -146,9 +146,7 @@ func (s *jobs) drop(j *job) {
 func (s *jobs) endOf(session string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.dropAll(func(j *job) bool {
-		return j.session == session || strings.HasPrefix(j.session, session+event.AgentSeparator)
-	})
+	s.dropAll(func(j *job) bool { return belongs(j.session, session) })
 }
 
 // dropAll drops some jobs; the caller holds mu.
@@ -190,8 +188,8 @@ func (s *jobs) find(session, id string) (*job, error) {
 	return nil, fmt.Errorf("no command %q: this session has %s", cut.Text(id, 40), strings.Join(ids, ", "))
 }
 
-// Note returns what a model is told about the commands of its session in the background; without
-// any, there is no text.
+// Note tells a model which commands of its session run in the background; its text is empty if
+// none does.
 func (p *Plugin) Note(session string) event.TurnNote {
 	var b strings.Builder
 	for _, j := range p.jobs.of(session) {

@@ -37,7 +37,7 @@ type langservers struct {
 	mu     sync.Mutex
 	all    map[serverKey]*langserver
 	closed bool
-	ends   sync.WaitGroup // of servers that are being ended
+	ends   sync.WaitGroup // of servers
 }
 
 // serverKey identifies a server.
@@ -59,7 +59,8 @@ type langserver struct {
 	files map[string]time.Time // of its language, when it was asked last
 }
 
-// use returns a server's place for the caller alone until release is called.
+// use returns a server's place for the caller alone until release is called. A place is lost when
+// its session ends, also while a call waits for it.
 func (l *langservers) use(ctx context.Context, key serverKey) (s *langserver, release func(), err error) {
 	l.mu.Lock()
 	if l.closed {
@@ -83,15 +84,25 @@ func (l *langservers) use(ctx context.Context, key serverKey) (s *langserver, re
 		defer l.mu.Unlock()
 		s.users--
 		s.used = time.Now()
-		s.idle.Reset(serverIdle)
+		if l.all[key] == s {
+			s.idle.Reset(serverIdle)
+		}
 	}
 	select {
 	case s.turn <- struct{}{}:
-		return s, func() { <-s.turn; done() }, nil
 	case <-ctx.Done():
 		done()
 		return nil, nil, context.Cause(ctx)
 	}
+	release = func() { <-s.turn; done() }
+	l.mu.Lock()
+	lost := l.all[key] != s
+	l.mu.Unlock()
+	if lost {
+		release()
+		return nil, nil, errors.New("the programs of this session have been ended: ask again")
+	}
+	return s, release, nil
 }
 
 // endOldest ends the server that nobody uses for the longest time.
@@ -126,12 +137,12 @@ func (l *langservers) endIdle(key serverKey, s *langserver) {
 	}
 }
 
-// forget ends the servers of a session.
-func (l *langservers) forget(session string) {
+// endOf ends the servers of a session and of its sub-agents.
+func (l *langservers) endOf(session string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for key := range l.all {
-		if key.session == session {
+		if belongs(key.session, session) {
 			l.drop(key)
 		}
 	}
@@ -155,8 +166,7 @@ func (l *langservers) close() {
 	l.ends.Wait()
 }
 
-// end ends a server when its user has done. A call that waits for it starts another one, which
-// nobody has any longer, and which ends with the call.
+// end ends a server when its user has done.
 func (s *langserver) end() {
 	s.turn <- struct{}{}
 	defer func() { <-s.turn }()
@@ -174,7 +184,7 @@ func (s *langserver) stop() {
 	defer kill()
 	_ = s.srv.Close(ctx) // a server that does not answer is ended by force
 	s.child.Stop(ctx)
-	<-s.srv.Done()
+	s.srv.Wait()
 	_ = s.child.Stdout.Close()
 	s.at.close()
 	s.srv = nil
@@ -212,21 +222,22 @@ func (p *Plugin) running(ctx context.Context, s *langserver, key serverKey, w *w
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	stop := context.AfterFunc(ctx, child.Kill) // it may not read
-	srv, err := lsp.Start(ctx, canonical(set.at.root), key.language.options, child.Stdout, child.Stdin)
+	srv := lsp.New(canonical(set.at.root), child.Stdout, child.Stdin)
+	err = srv.Initialize(ctx, key.language.options)
 	if !stop() && err == nil {
 		err = context.Cause(ctx)
 	}
 	if err != nil {
 		child.Kill()
-		<-child.Done()
+		srv.Wait()
 		_ = child.Stdout.Close()
 		set.at.close()
 		return &tool.Failure{Kind: tool.ErrUnavailable, Err: fmt.Errorf("start %s: %w", filepath.Base(command[0]), p.wrote(child, err))}
 	}
-	go func() { //nolint:gosec // the server outlives the call; nobody reads from one that breaks the protocol
+	p.langs.ends.Go(func() { // nobody reads from a server that breaks the protocol
 		<-srv.Done()
 		child.Stop(context.Background())
-	}()
+	})
 	s.srv, s.child, s.at, s.files = srv, child, set.at, nil
 	return nil
 }
