@@ -163,16 +163,16 @@ func (c *capture) left(name string) bool {
 	return false
 }
 
-// cut is a file that is open, and the part of it that belongs to a backup.
-type cut struct {
+// captured is a file that is open, and the part of it that belongs to a backup.
+type captured struct {
 	f    *os.File
 	name string
 	size int64
 	stat fs.FileInfo
 }
 
-// open opens a file; without one, and for what is not a file, there is no cut.
-func (c *capture) open(name string) (*cut, error) {
+// open opens a file; without one, and for what is not a file, there is nothing captured.
+func (c *capture) open(name string) (*captured, error) {
 	f, err := hostfile.OpenNoLink(c.data, name)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ELOOP) {
 		return nil, nil //nolint:nilnil // it is gone, or was replaced by a link
@@ -184,7 +184,7 @@ func (c *capture) open(name string) (*cut, error) {
 	if err != nil || !st.Mode().IsRegular() {
 		return nil, errors.Join(err, f.Close())
 	}
-	k := &cut{f, name, st.Size(), st}
+	k := &captured{f, name, st.Size(), st}
 	if growing(name) && !c.damaged[name] {
 		if k.size, err = wholeLines(f, k.size); err != nil {
 			return nil, errors.Join(fmt.Errorf("%s: %w", name, err), f.Close())
@@ -223,7 +223,7 @@ func (c *capture) file(name string) error {
 	return errors.Join(c.add(k), k.f.Close())
 }
 
-func (c *capture) add(k *cut) error {
+func (c *capture) add(k *captured) error {
 	m := backup.Member{Name: "data/" + k.name, Size: k.size, Executable: k.stat.Mode()&0o100 != 0, Modified: k.stat.ModTime()}
 	err := c.to.Add(m, io.NewSectionReader(k.f, 0, k.size))
 	if errors.Is(err, io.ErrUnexpectedEOF) {
@@ -238,7 +238,7 @@ const tries = 20
 // together adds the files of folders as they were at one moment: those of the first folder
 // are opened first, and if files came or went until all were open, it begins again.
 func (c *capture) together(ctx context.Context, dirs ...string) (err error) {
-	var cuts []*cut
+	var cuts []*captured
 	closeAll := func() error {
 		var errs []error
 		for _, k := range cuts {

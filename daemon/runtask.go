@@ -15,6 +15,7 @@ import (
 
 	"github.com/yaya-ai/yaya/auth"
 	"github.com/yaya-ai/yaya/gateway/sessions"
+	"github.com/yaya-ai/yaya/internal/cut"
 	"github.com/yaya-ai/yaya/internal/members"
 	"github.com/yaya-ai/yaya/internal/worded"
 	"github.com/yaya-ai/yaya/kernel/bus"
@@ -279,7 +280,7 @@ func (t *taskTool) result(id string, out loop.Outcome, err error) (tool.Result, 
 	}
 	text := out.Text
 	if len(text) > maxTaskText {
-		text = strings.ToValidUTF8(text[:maxTaskText], "") + "\n[cut: the content has more]"
+		text = cut.Bytes(text, maxTaskText) + "\n[cut: the content has more]"
 	}
 	structured, err := json.Marshal(struct {
 		Session string      `json:"session_id"`

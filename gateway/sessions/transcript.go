@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/yaya-ai/yaya/internal/cut"
 )
 
 // Bounds of a session as text.
@@ -45,7 +47,7 @@ func (s *Service) Text(id string, limit int) (string, error) {
 	for _, t := range turns.Body.Turns { // the last one first
 		text := t.text()
 		if len(text) > room && len(texts) == 0 {
-			text = strings.ToValidUTF8(text[:max(room, 0)], "") + end
+			text = cut.Bytes(text, room) + end
 		} else if len(text) > room {
 			whole = false
 			break
@@ -107,5 +109,5 @@ func brief(s string) string {
 	if len(s) <= maxTextCall {
 		return s
 	}
-	return strings.ToValidUTF8(s[:maxTextCall], "") + " [cut]"
+	return cut.Bytes(s, maxTextCall) + " [cut]"
 }

@@ -23,6 +23,20 @@ func Bytes(s string, n int) string {
 	return s[:n]
 }
 
+// Whole returns b without a character at its end of which bytes are missing. What is not UTF-8
+// otherwise stays.
+func Whole(b []byte) []byte {
+	for n := 1; n < utf8.UTFMax && n <= len(b); n++ {
+		if end := b[len(b)-n:]; utf8.RuneStart(end[0]) {
+			if !utf8.FullRune(end) {
+				return b[:len(b)-n]
+			}
+			break
+		}
+	}
+	return b
+}
+
 // Text is [Bytes] with "…" behind what is cut.
 func Text(s string, n int) string {
 	if len(s) <= n {

@@ -38,11 +38,23 @@ func TestCut(t *testing.T) {
 	}
 }
 
+// What is no beginning of a character stays: it does not become one.
+func TestWholeOfOtherBytes(t *testing.T) {
+	for _, s := range []string{"", "a", "a\x80", "\x80\x80\x80\x80", "a\xff", "ä\xc3\x28"} {
+		if got := Whole([]byte(s)); string(got) != s {
+			t.Errorf("Whole(%q) = %q, want all of it", s, got)
+		}
+	}
+}
+
 // Wherever a valid text is cut, what is left is valid and no longer than was allowed.
 func TestNoHalves(t *testing.T) {
 	s := strings.Repeat("aä→😀 ", 5)
 	for n := range len(s) + 1 {
 		b, l := Bytes(s, n), Line(s, n)
+		if w := Whole([]byte(s[:n])); string(w) != b {
+			t.Errorf("Whole of %d bytes = %q, want %q", n, w, b)
+		}
 		if !utf8.ValidString(b) || len(b) > n || !strings.HasPrefix(s, b) || n-len(b) >= utf8.UTFMax {
 			t.Errorf("Bytes(…, %d) = %q, %d bytes", n, b, len(b))
 		}

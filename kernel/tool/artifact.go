@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/yaya-ai/yaya/internal/cut"
 	"github.com/yaya-ai/yaya/internal/lazyregexp"
 	"github.com/yaya-ai/yaya/internal/masked"
 	"github.com/yaya-ai/yaya/kernel/event"
@@ -198,7 +199,7 @@ func NewReadArtifact(s *Store) (Tool, error) {
 		if err != nil {
 			return Result{}, err
 		}
-		page := trimEnd(buf[:n])
+		page := cut.Whole(buf[:n])
 		if len(page) == 0 {
 			page = buf[:n]
 		}

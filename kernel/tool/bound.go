@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"unicode/utf8"
+
+	"github.com/yaya-ai/yaya/internal/cut"
 )
 
 // Bounds of the text that a model reads.
@@ -42,7 +44,7 @@ func bound(store *Store, call Call, res Result) Result {
 	marker := fmt.Sprintf("\n\n[truncated: %d bytes in all; %s]\n\n", len(full), note)
 	keep := MaxModelText - len(marker)
 	head, tail := keep*3/4, keep/4
-	text := string(trimEnd(full[:head])) + marker + string(trimStart(full[len(full)-tail:]))
+	text := string(cut.Whole(full[:head])) + marker + string(trimStart(full[len(full)-tail:]))
 	res.Display = []Block{Text(text)}
 	if len(res.Structured) > MaxModelText/2 {
 		res.Structured = json.RawMessage(fmt.Sprintf(`{"truncated":true,"bytes":%d}`, len(res.Structured)))
@@ -50,19 +52,7 @@ func bound(store *Store, call Call, res Result) Result {
 	return res
 }
 
-// trimEnd and trimStart drop the pieces of a rune that a cut has split.
-func trimEnd(b []byte) []byte {
-	for i := 1; i <= utf8.UTFMax && i <= len(b); i++ {
-		if c := b[len(b)-i]; utf8.RuneStart(c) {
-			if !utf8.FullRune(b[len(b)-i:]) {
-				return b[:len(b)-i]
-			}
-			return b
-		}
-	}
-	return b
-}
-
+// trimStart drops the rest of a character at the beginning.
 func trimStart(b []byte) []byte {
 	for i := 0; i < utf8.UTFMax && i < len(b); i++ {
 		if utf8.RuneStart(b[i]) {

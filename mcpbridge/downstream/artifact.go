@@ -6,27 +6,14 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
+	"github.com/yaya-ai/yaya/internal/cut"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 	"github.com/yaya-ai/yaya/kernel/tool"
 	"github.com/yaya-ai/yaya/mcpbridge/relay"
 )
 
 const artifactPage = 256 << 10
-
-// wholeRunes cuts off an incomplete character at the end of a page.
-func wholeRunes(b []byte) []byte {
-	for i := 1; i <= utf8.UTFMax && i <= len(b); i++ {
-		if tail := b[len(b)-i:]; utf8.RuneStart(tail[0]) {
-			if !utf8.FullRune(tail) {
-				return b[:len(b)-i]
-			}
-			break
-		}
-	}
-	return b
-}
 
 // readArtifact returns a page of content that was too large for a result:
 // yaya:artifacts/<id>?offset=<byte>. _meta names the next page.
@@ -52,7 +39,7 @@ func (s *Server) readArtifact(x *exchange, uri, rest string) ([]byte, error) {
 		return nil, err
 	}
 	if page = page[:n]; offset+int64(n) < size {
-		page = wholeRunes(page)
+		page = cut.Whole(page)
 	}
 	meta := map[string]any{"size": size, "offset": offset}
 	if next := offset + int64(len(page)); next < size {

@@ -3,8 +3,8 @@ package tool_shell //nolint:staticcheck // plugins are named after what the conf
 import (
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
+	"github.com/yaya-ai/yaya/internal/cut"
 	"github.com/yaya-ai/yaya/internal/masked"
 )
 
@@ -44,19 +44,14 @@ func (u *unread) take(all bool) string {
 	if more := len(data) - maxUnread; more > 0 {
 		data, lost = data[more:], lost+int64(more)
 	}
-	whole := len(data)
-	for i := 1; !all && i < utf8.UTFMax && i <= len(data); i++ {
-		if b := data[len(data)-i]; utf8.RuneStart(b) {
-			if !utf8.FullRune(data[len(data)-i:]) {
-				whole -= i
-			}
-			break
-		}
+	out := data
+	if !all {
+		out = cut.Whole(data)
 	}
-	text := strings.ToValidUTF8(string(data[:whole]), "\uFFFD")
+	text := strings.ToValidUTF8(string(out), "\uFFFD")
 	if lost > 0 {
 		text = fmt.Sprintf("[… %d bytes omitted …]\n", lost) + text
 	}
-	u.data, u.lost = append([]byte(nil), data[whole:]...), 0
+	u.data, u.lost = append([]byte(nil), data[len(out):]...), 0
 	return text
 }

@@ -127,7 +127,7 @@ func decoded(data []byte, declared string) string {
 		kind += "; charset=" + declared
 	}
 	encoding, _, certain := charset.DetermineEncoding(data[:min(len(data), 1024)], kind)
-	if !certain && utf8.Valid(cutRune(data)) {
+	if !certain && utf8.Valid(cut.Whole(data)) {
 		return strings.TrimPrefix(strings.ToValidUTF8(string(data), ""), bom)
 	}
 	out, err := encoding.NewDecoder().Bytes(data)
@@ -135,19 +135,6 @@ func decoded(data []byte, declared string) string {
 		out = data // it is shown as far as it is text
 	}
 	return strings.TrimPrefix(strings.ToValidUTF8(string(out), "\uFFFD"), bom)
-}
-
-// cutRune leaves a character out that a cut has split.
-func cutRune(data []byte) []byte {
-	for n := 1; n < utf8.UTFMax && n <= len(data); n++ {
-		if c := data[len(data)-n]; utf8.RuneStart(c) {
-			if !utf8.FullRune(data[len(data)-n:]) {
-				return data[:len(data)-n]
-			}
-			break
-		}
-	}
-	return data
 }
 
 // picture keeps a picture, which the model sees with the result.

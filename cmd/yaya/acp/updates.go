@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/yaya-ai/yaya/cmd/yaya/chat"
+	"github.com/yaya-ai/yaya/internal/cut"
 )
 
 // maxShown bounds what the editor gets of a result.
@@ -199,7 +200,7 @@ func (s *session) result(d happening) {
 		said = strings.TrimPrefix(said+"\n"+p.Text, "\n")
 	}
 	if len(said) > maxShown {
-		said = strings.ToValidUTF8(said[:maxShown], "") + "\n…"
+		said = cut.Bytes(said, maxShown) + "\n…"
 	}
 	if said != "" {
 		out.Content = []content{shown(fenced(said))}

@@ -13,6 +13,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 
+	"github.com/yaya-ai/yaya/internal/cut"
 	"github.com/yaya-ai/yaya/internal/screen"
 )
 
@@ -159,7 +160,7 @@ func (m *model) offer(o offered) {
 			for n < min(len(common), len(c.text)) && common[n] == c.text[n] {
 				n++
 			}
-			common = strings.ToValidUTF8(common[:n], "")
+			common = cut.Bytes(common, n)
 		}
 		if strings.HasPrefix(common, o.word) && common != o.word {
 			m.replace(menu{word: o.word}, common)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/yaya-ai/yaya/internal/cut"
 )
 
 // Limits of the kept part of a session.
@@ -236,33 +238,40 @@ func (t *transcript) take(ev Event) {
 	case "session_reset":
 		*t = transcript{changes: t.changes + 1, mode: t.mode}
 		t.add(block{kind: note, text: "the session starts over"})
-	case "history_compacted":
-		text := "the earlier conversation was summarized for the model"
-		if d.How == "shortened" {
-			text = "long results of tools were shortened for the model"
+	case "history_compacted", "notice", "model_retry", "model_fallback", "mode_changed", "model_changed":
+		switch ev.Type {
+		case "mode_changed":
+			t.mode = d.Mode
+		case "model_changed":
+			t.model = "" // the next call has another one
 		}
-		t.add(block{kind: note, text: text})
-	case "notice":
-		t.add(block{kind: note, text: d.Text})
-	case "model_retry":
-		t.add(block{kind: note, text: fmt.Sprintf("the model did not answer (%s); asked again after %s", d.Error, Waits(d.Wait))})
-	case "model_fallback":
-		t.add(block{kind: note, text: fmt.Sprintf("%s cannot answer (%s): %s answers instead", d.Failed, d.Error, d.Next)})
-	case "mode_changed":
-		text := "the agent may work: change files and run commands, as far as you allow it"
-		t.mode = d.Mode
-		if d.Mode == planMode {
-			text = "the agent only reads until you approve its plan (/plan off ends that)"
-		}
-		t.add(block{kind: note, text: text})
-	case "model_changed":
-		t.model = "" // the next call has another one
-		t.add(block{kind: note, text: "the model of this session is now " + cmp.Or(d.Model, "the active one")})
+		t.add(block{kind: note, text: tells(ev.Type, d)})
 	case "resync":
 		*t = transcript{changes: t.changes + 1, mode: t.mode, running: d.Current.TurnID != "", turn: d.Current.TurnID, asks: d.Current.Asks, queue: d.Current.Queue}
 		t.add(block{kind: note, text: "the earlier conversation is not shown: " + d.Reason})
 	}
 	t.changes++
+}
+
+// tells describes an event that a note in the transcript tells of.
+func tells(event string, d data) string {
+	switch {
+	case event == "history_compacted" && d.How == "shortened":
+		return "long results of tools were shortened for the model"
+	case event == "history_compacted":
+		return "the earlier conversation was summarized for the model"
+	case event == "model_retry":
+		return fmt.Sprintf("the model did not answer (%s); asked again after %s", d.Error, Waits(d.Wait))
+	case event == "model_fallback":
+		return fmt.Sprintf("%s cannot answer (%s): %s answers instead", d.Failed, d.Error, d.Next)
+	case event == "mode_changed" && d.Mode == planMode:
+		return "the agent only reads until you approve its plan (/plan off ends that)"
+	case event == "mode_changed":
+		return "the agent may work: change files and run commands, as far as you allow it"
+	case event == "model_changed":
+		return "the model of this session is now " + cmp.Or(d.Model, "the active one")
+	}
+	return d.Text
 }
 
 // Withdrawn describes why a question ended without an answer: reason is that of the event.
@@ -341,7 +350,7 @@ func (t *transcript) progress(raw json.RawMessage) {
 // bounded cuts a text to the size that is kept.
 func bounded(s string) string {
 	if len(s) > maxText {
-		s = strings.ToValidUTF8(s[:maxText], "") + "\n…"
+		s = cut.Bytes(s, maxText) + "\n…"
 	}
 	return s
 }
