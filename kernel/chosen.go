@@ -85,7 +85,7 @@ func (k *Kernel) checkModel(choice string) error {
 			ids = append(ids, m.ID)
 		}
 	}
-	return fmt.Errorf("the provider %q has no model %q that yaya knows%s: yaya provider models %s lists those that it knows, and yaya provider refresh gets a newer list", provider, model, meant(model, ids), service)
+	return fmt.Errorf("the provider %q has no model %q that yaya knows%s: yaya provider models %s lists those that it knows, and yaya provider refresh gets a newer list", provider, model, members.Meant(model, ids), service)
 }
 
 // instance returns a provider, or an error that names those that there are.
@@ -103,14 +103,7 @@ func (k *Kernel) instance(id string) (*config.Instance, error) {
 	if len(ids) > shown {
 		more = ", …"
 	}
-	return nil, fmt.Errorf("there is no provider %q%s; the configured ones are %s%s (yaya provider list)", id, meant(id, ids), strings.Join(ids[:min(len(ids), shown)], ", "), more)
-}
-
-func meant(name string, known []string) string {
-	if c := members.Closest(name, known); c != "" {
-		return fmt.Sprintf(" (did you mean %q?)", c)
-	}
-	return ""
+	return nil, fmt.Errorf("there is no provider %q%s; the configured ones are %s%s (yaya provider list)", id, members.Meant(id, ids), strings.Join(ids[:min(len(ids), shown)], ", "), more)
 }
 
 // chosen returns the provider and the model that a choice names. The provider may have

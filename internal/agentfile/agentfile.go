@@ -198,11 +198,7 @@ func checkKeys(fields map[string][]string) error {
 		if slices.Contains(keys, k) {
 			continue
 		}
-		hint := ""
-		if c := members.Closest(k, keys); c != "" {
-			hint = fmt.Sprintf(" (did you mean %q?)", c)
-		}
-		return fmt.Errorf("unknown key %.70q%s; the known ones are %s", k, hint, strings.Join(keys, ", "))
+		return fmt.Errorf("unknown key %.70q%s", k, members.Among(k, keys))
 	}
 	return nil
 }

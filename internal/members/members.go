@@ -34,12 +34,21 @@ func Decode(raw []byte, to any) error {
 // Known ends an error about an unknown member: it names the closest member of the struct that of
 // points to, if one is close, and all of them.
 func Known(name string, of any) string {
-	known := names(reflect.TypeOf(of).Elem())
-	hint := ""
+	return Among(name, names(reflect.TypeOf(of).Elem()))
+}
+
+// Among is [Known] for a name that should be one of a list.
+func Among(name string, known []string) string {
+	return Meant(name, known) + "; the known ones are " + strings.Join(known, ", ")
+}
+
+// Meant asks, at the end of an error about an unknown name, whether the closest known one was meant.
+// It is "" if none is close.
+func Meant(name string, known []string) string {
 	if c := Closest(name, known); c != "" {
-		hint = fmt.Sprintf(" (did you mean %q?)", c)
+		return fmt.Sprintf(" (did you mean %q?)", c)
 	}
-	return fmt.Sprintf("%s; the known ones are %s", hint, strings.Join(known, ", "))
+	return ""
 }
 
 // Closest returns the name that another one was probably meant to be, "" if none is close: about

@@ -66,11 +66,7 @@ func (f Files) unknown(of agentfile.File) error {
 		for e := range all.All() {
 			own = append(own, e.Def.Name)
 		}
-		hint := ""
-		if c := members.Closest(name, own); c != "" {
-			hint = fmt.Sprintf(" (did you mean %q?)", c)
-		}
-		return fmt.Errorf("tools has %q, and no tool has this name%s", name, hint)
+		return fmt.Errorf("tools has %q, and no tool has this name%s", name, members.Meant(name, own))
 	}
 	return nil
 }
@@ -105,8 +101,7 @@ func (p *Plugin) HealthCheck(_ context.Context, c plugin.Context) plugin.HealthR
 	return plugin.HealthReport{Status: plugin.Degraded, Summary: summary, Details: details[:min(len(details), maxBroken)]}
 }
 
-// Note returns what a model is told about the sub-agents that files describe; without any, there is
-// no text.
+// Note tells a model which sub-agents files describe; its text is empty without files.
 func (p *Plugin) Note(session string) event.TurnNote {
 	note := event.TurnNote{Name: noteAgents}
 	all := p.files.look(session).Files
