@@ -44,8 +44,9 @@ func (t *turn) chosen() (provider, model string, err error) {
 	return provider, model, err
 }
 
-// target returns the provider and the model of a request: the fallback that answers, else what was chosen for the session, else
-// what the strategy says, else the active ones. Without any, the request says so.
+// target returns the provider and the model of a request: the fallback that answers, else those
+// that were chosen for the session, else those that the strategy names, else the active ones.
+// Without any, the request says so.
 func (t *turn) target(d event.DecideResponse) (provider, model string, err error) {
 	if t.fallback.Provider != "" {
 		return t.fallback.Provider, t.fallback.Model, nil

@@ -119,12 +119,13 @@ func (t *turn) request(d event.DecideResponse) (req event.LLMRequest, seen int, 
 			return req, 0, &stepError{"storage", err}
 		}
 	}
+	mode, err := t.mode(history)
+	if err != nil {
+		return req, 0, err
+	}
 	notes, err := t.notes(d)
 	if err == nil {
-		err = t.tell(append(t.standing(history), d.Notes...)...)
-	}
-	if err == nil {
-		err = t.tellMode()
+		err = t.tell(slices.Concat(t.standing(history), d.Notes, mode)...)
 	}
 	if err == nil {
 		history, err = t.history() // with what was just told

@@ -78,30 +78,25 @@ const (
 	working      = "This session no longer plans: files may be changed and commands may run, as far as the user allows it."
 )
 
-// tellMode tells the model the mode of its session. One that has always been at work needs no note.
-func (t *turn) tellMode() error {
+// mode returns the note about the mode of the session. One that has always been at work needs none.
+func (t *turn) mode(history []event.Message) ([]event.TurnNote, error) {
 	if t.session == nil {
-		return nil
+		return nil, nil
 	}
 	mode, err := t.l.cfg.Sessions.Mode(t.thread.id)
 	if err != nil {
-		return &stepError{"storage", err}
+		return nil, &stepError{"storage", err}
 	}
 	text := working
-	if mode == session.Plan {
+	switch _, told := lastNote(history, noteMode); {
+	case mode == session.Plan && event.Root(t.thread.id) != t.thread.id:
+		text = planningDeep
+	case mode == session.Plan:
 		text = planning
-		if event.Root(t.thread.id) != t.thread.id {
-			text = planningDeep
-		}
+	case !told:
+		return nil, nil
 	}
-	history, err := t.history()
-	if err != nil {
-		return err
-	}
-	if _, told := lastNote(history, noteMode); !told && text == working {
-		return nil
-	}
-	return t.tellIn(history, noteMode, text)
+	return []event.TurnNote{{Name: noteMode, Text: text}}, nil
 }
 
 // lastNote returns the text of the last note of that name.

@@ -4,9 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/yaya-ai/yaya/kernel/event"
 )
@@ -63,15 +60,7 @@ func (s *Session) SetMode(ctx context.Context, mode Mode) error {
 	if was, err := s.Mode(); err != nil || was == mode {
 		return err
 	}
-	if err := s.m.hold(s.id, s.workspace); err != nil {
-		return err
-	}
-	n := modeNote{mode}
-	entry, err := s.Note(event.Event{Kind: NoteMode, SessionID: s.id, ID: uuid.NewString(), Time: time.Now(), Source: event.KernelSource, Payload: n}, n)
-	if err != nil {
-		return err
-	}
-	return s.Sync(ctx, entry)
+	return s.settle(ctx, NoteMode, modeNote{mode})
 }
 
 // now is the mode of a state.

@@ -27,11 +27,15 @@ func ChosenModel(data json.RawMessage) (model string, ok bool) {
 // one. The choice is on the disk when it returns. The session does not know whether there is such a
 // model.
 func (s *Session) SetModel(ctx context.Context, model string) error {
+	return s.settle(ctx, NoteModel, modelNote{model})
+}
+
+// settle notes a choice of a person about this session. When it returns, the choice is on the disk.
+func (s *Session) settle(ctx context.Context, kind string, choice any) error {
 	if err := s.m.hold(s.id, s.workspace); err != nil {
 		return err
 	}
-	n := modelNote{model}
-	entry, err := s.Note(event.Event{Kind: NoteModel, SessionID: s.id, ID: uuid.NewString(), Time: time.Now(), Source: event.KernelSource, Payload: n}, n)
+	entry, err := s.Note(event.Event{Kind: kind, SessionID: s.id, ID: uuid.NewString(), Time: time.Now(), Source: event.KernelSource, Payload: choice}, choice)
 	if err != nil {
 		return err
 	}

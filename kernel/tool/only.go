@@ -12,21 +12,7 @@ func (s *Snapshot) Only(names []string) *Snapshot {
 	if names == nil {
 		return s
 	}
-	out := &Snapshot{generation: s.generation, byName: map[string]*Entry{}, withheld: map[string]Withheld{}}
-	for _, n := range names {
-		if e, ok := s.byName[n]; ok {
-			out.byName[n] = e
-		}
-		if w, ok := s.withheld[n]; ok {
-			out.withheld[n] = w
-		}
-	}
-	for _, e := range s.listed {
-		if out.byName[e.Def.Name] == e {
-			out.listed = append(out.listed, e)
-		}
-	}
-	return out
+	return s.only(func(d *Definition) bool { return slices.Contains(names, d.Name) })
 }
 
 // limited refuses calls of tools that are not in the caller's list.

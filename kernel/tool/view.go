@@ -8,31 +8,29 @@ func (r *Registry) SetView(of func(session string) func(*Definition) bool) {
 	r.view = of
 }
 
-// seen returns what a session's agent sees of a snapshot.
-func (r *Registry) seen(session string, s *Snapshot) *Snapshot {
+// may returns the view of a session, nil for one of all tools.
+func (r *Registry) may(session string) func(*Definition) bool {
 	r.mu.Lock()
 	of := r.view
 	r.mu.Unlock()
 	if of == nil {
-		return s
+		return nil
 	}
-	may := of(session)
-	if may == nil {
-		return s
+	return of(session)
+}
+
+// seen returns what a session's agent sees of a snapshot.
+func (r *Registry) seen(session string, s *Snapshot) *Snapshot {
+	if may := r.may(session); may != nil {
+		return s.only(may)
 	}
-	return s.only(may)
+	return s
 }
 
 // Sees reports whether the view of a session has room for a definition, such as that of an operation
 // that is not a registered tool. A session without a view has room for all.
 func (r *Registry) Sees(session string, def *Definition) bool {
-	r.mu.Lock()
-	of := r.view
-	r.mu.Unlock()
-	if of == nil {
-		return true
-	}
-	may := of(session)
+	may := r.may(session)
 	return may == nil || may(def)
 }
 
