@@ -81,7 +81,7 @@ func (c *core) openHooks(session string) (w *workspace.Workspace, done func()) {
 	return nil, func() {}
 }
 
-// approving runs the hooks for an ask, and tells the client that waits for the agent.
+// approving runs the hooks for an ask. A client that started the agent with yaya_run is told that it waits.
 func (c *core) approving(ctx context.Context, call tool.Call, def tool.Definition) error {
 	c.tasks.say(call.SessionID, "waits for approval: "+def.Name)
 	return c.hooks.Approving(ctx, call, def)

@@ -38,8 +38,8 @@ var (
 )
 
 // A shelf has the large buffers of a class that nobody holds, until the next collection. A
-// [sync.Pool] has a place for each processor: one that waits for memory on another processor
-// would not find what was released for it, and twice the memory would be in use.
+// [sync.Pool] keeps them per processor: a caller on another processor would not find them and
+// would allocate, so that twice the memory would be in use.
 type shelf struct {
 	mu   sync.Mutex
 	free []weak.Pointer[Buffer] // guarded by mu

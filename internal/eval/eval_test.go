@@ -107,7 +107,7 @@ func TestFolder(t *testing.T) {
 	}
 	for _, k := range kinds {
 		if count[k] == 0 {
-			t.Errorf("there is no task of the kind %q", k)
+			t.Errorf("no task has the kind %q", k)
 		}
 	}
 	var bytes int64
@@ -157,13 +157,13 @@ func TestTable(t *testing.T) {
 	ok, err := table(&b, []result{
 		{Task: "a", Kind: "bug", Passed: true, Steps: 3, Input: 1000, Cached: 900, Output: 50, CostUSD: 0.01, Seconds: 2},
 		{Task: "b", Kind: "build", Why: "exit status 1: boom", Steps: 2, Input: 1000, Output: 50, Seconds: 1},
-		{Task: "c", Kind: "bug", Skipped: "there is no node"},
+		{Task: "c", Kind: "bug", Skipped: "node is missing"},
 	})
-	want := `task  kind   passed                     steps  input  cached  output  US$     seconds
-a     bug    yes                        3      1000   90 %    50      0.0100  2.0
-b     build  no                         2      1000   0 %     50      0.0000  1.0
-c     bug    skipped: there is no node  0      0      -       0       0.0000  0.0
-all   -      1 of 2                     5      2000   45 %    100     0.0100  3.0
+	want := `task  kind   passed                    steps  input  cached  output  US$     seconds
+a     bug    yes                       3      1000   90 %    50      0.0100  2.0
+b     build  no                        2      1000   0 %     50      0.0000  1.0
+c     bug    skipped: node is missing  0      0      -       0       0.0000  0.0
+all   -      1 of 2                    5      2000   45 %    100     0.0100  3.0
 
 b: exit status 1: boom
 `

@@ -1,5 +1,5 @@
-// Package hosttest gives tests what Unix and Windows have in different ways, and skips those
-// whose subject a system does not have. It is not shipped.
+// Package hosttest hides from tests how Unix and Windows differ, and skips the tests whose subject
+// a system does not have. It is not shipped.
 package hosttest
 
 import (

@@ -188,7 +188,7 @@ func (m *Markdown) inCode(line string) []string {
 	return m.quoted(m.quotes, m.codeLines(m.code.line(rest), m.width-2*m.quotes))
 }
 
-// codeLines indents code, which tells it from text where there are no colours.
+// codeLines indents code, so that it differs from text even without colours.
 func (m *Markdown) codeLines(spans []span, width int) []string {
 	lines := wrapped(spans, width-2, true)
 	for i := range lines {

@@ -225,7 +225,7 @@ func (k *kept) write(all []step) error {
 			}
 		}
 		if text += len(raw); text > maxText || bytes > k.most {
-			break // what was counted of it goes with the next step
+			break // contents that only it needs stay until the next write
 		}
 		from--
 	}
