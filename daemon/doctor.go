@@ -100,6 +100,12 @@ func (d *doctor) checks(ctx context.Context, timeout time.Duration) []inspection
 			}
 			return ds
 		}},
+		{"models", "models that settings name", func() (ds []plugin.Diagnosis) {
+			for _, err := range k.Misnamed() {
+				ds = append(ds, plugin.Diagnosis{Plugin: "models", HealthReport: plugin.HealthReport{Status: plugin.Degraded, Summary: err.Error()}})
+			}
+			return ds
+		}},
 		{"yaya", "links to own files", func() []plugin.Diagnosis { return some(st.linkedDiagnosis()) }},
 		{"log", "log file", func() []plugin.Diagnosis { return some(st.at.logs.diagnosis(k.Settings)) }},
 		{"secrets", "secrets in command lines", func() (ds []plugin.Diagnosis) {

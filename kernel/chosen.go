@@ -16,6 +16,32 @@ import (
 // maxChoice bounds the name of a model that is chosen, in bytes.
 const maxChoice = 256
 
+// namedModel is a model that a setting names.
+type namedModel struct{ setting, choice string }
+
+func (k *Kernel) namedModels() (out []namedModel) {
+	for _, setting := range []string{"model.agent", "model.fallbacks"} {
+		for _, choice := range k.Settings.Texts(setting) {
+			out = append(out, namedModel{setting, choice})
+		}
+	}
+	const summary = "model.summary"
+	if choice := k.Settings.Text(summary); choice != "" {
+		out = append(out, namedModel{summary, choice})
+	}
+	return out
+}
+
+// Misnamed returns an error for each model that a setting names and that cannot be chosen.
+func (k *Kernel) Misnamed() (errs []error) {
+	for _, n := range k.namedModels() {
+		if err := k.checkModel(n.choice); err != nil {
+			errs = append(errs, fmt.Errorf("setting %s: %w", n.setting, err))
+		}
+	}
+	return errs
+}
+
 // Choices returns the models that are configured: those of the providers, and those that settings
 // name.
 func (k *Kernel) Choices() []models.Choice {
@@ -24,7 +50,8 @@ func (k *Kernel) Choices() []models.Choice {
 	for _, i := range view.ListInstances() {
 		out = append(out, k.choice(i.ID, i, ""))
 	}
-	for _, name := range slices.Concat(k.Settings.Texts("model.agent"), k.Settings.Texts("model.fallbacks"), []string{k.Settings.Text("model.summary")}) {
+	for _, n := range k.namedModels() {
+		name := n.choice
 		provider, model, _ := strings.Cut(name, "/")
 		i := view.GetInstance(provider)
 		if i == nil || model == "" || model == k.modelOf(*i) || slices.ContainsFunc(out, func(c models.Choice) bool { return c.ID == name }) {

@@ -201,7 +201,7 @@ func described(p admin.Provider) string {
 	text := config.Instance{Config: p.Config}.Text
 	out := []string{p.Plugin}
 	for _, x := range []struct{ before, value, without string }{
-		{"model ", text("model"), "no model (yaya config set providers." + p.ID + ".model NAME)"}, {"at ", text("base_url"), ""},
+		{"model ", text("model"), "no model chosen (yaya config set providers." + p.ID + ".model NAME)"}, {"at ", text("base_url"), ""},
 	} {
 		switch {
 		case x.value != "":
