@@ -23,8 +23,8 @@ func Bytes(s string, n int) string {
 	return s[:n]
 }
 
-// Whole returns b without a character at its end of which bytes are missing. What is not UTF-8
-// otherwise stays.
+// Whole returns b without a character at its end of which bytes are missing. Other bytes that
+// are not UTF-8 stay.
 func Whole(b []byte) []byte {
 	for n := 1; n < utf8.UTFMax && n <= len(b); n++ {
 		if end := b[len(b)-n:]; utf8.RuneStart(end[0]) {

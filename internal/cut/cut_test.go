@@ -38,7 +38,7 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// What is no beginning of a character stays: it does not become one.
+// Bytes that do not begin a character stay: they do not become one.
 func TestWholeOfOtherBytes(t *testing.T) {
 	for _, s := range []string{"", "a", "a\x80", "\x80\x80\x80\x80", "a\xff", "ä\xc3\x28"} {
 		if got := Whole([]byte(s)); string(got) != s {

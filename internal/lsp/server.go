@@ -104,7 +104,7 @@ func (s *Server) Initialize(ctx context.Context, options any) error {
 // Done is closed when nothing more can be read from the server.
 func (s *Server) Done() <-chan struct{} { return s.done }
 
-// Wait waits until nothing is read or written any more: it is called once the process has ended.
+// Wait waits until nothing is read or written. Call it once the process has ended.
 func (s *Server) Wait() { s.work.Wait() }
 
 // Close asks the server to end. Its caller ends the process, and calls [Server.Wait].

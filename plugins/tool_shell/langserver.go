@@ -60,7 +60,7 @@ type langserver struct {
 }
 
 // use returns a server's place for the caller alone until release is called. A place is lost when
-// its session ends, also while a call waits for it.
+// its session ends, even while a call waits for it.
 func (l *langservers) use(ctx context.Context, key serverKey) (s *langserver, release func(), err error) {
 	l.mu.Lock()
 	if l.closed {
