@@ -49,6 +49,20 @@ func TestSearch(t *testing.T) {
 	}
 }
 
+// A tool for the thing that is asked for comes before one that would only search for it.
+func TestThingBeforeSearch(t *testing.T) {
+	tools := []toolsearch.Tool{{Name: "search", Description: "Searches the web."}, {Name: "search_files"}}
+	for i := range 16 {
+		tools = append(tools, toolsearch.Tool{Server: fmt.Sprint("station", i), Name: "forecast", Description: "Tells the weather."})
+	}
+	for i := range 30 {
+		tools = append(tools, toolsearch.Tool{Name: fmt.Sprint("other", i)})
+	}
+	if got := toolsearch.New(tools).Search("weather", 1); !slices.Equal(got, []int{2}) {
+		t.Errorf("got %v, want a tool that tells the weather", got)
+	}
+}
+
 // Equal tools come in the order in which they were given, and no more than were asked for.
 func TestOrder(t *testing.T) {
 	var tools []toolsearch.Tool
