@@ -19,7 +19,8 @@ fail() {
 	exit 1
 }
 
-usage() { fail "usage: sh install.sh [--version X.Y.Z] [--uninstall]"; }
+synopsis="usage: sh install.sh [--version X.Y.Z] [--uninstall]"
+usage() { fail "$synopsis"; }
 
 version=
 uninstall=
@@ -31,6 +32,10 @@ while [ $# -gt 0 ]; do
 		shift
 		;;
 	--uninstall) uninstall=yes ;;
+	-h | --help)
+		echo "$synopsis"
+		exit 0
+		;;
 	*) usage ;;
 	esac
 	shift
@@ -135,6 +140,7 @@ put yaya bin/yaya 755
 
 "$bin" version
 run=$bin
+case $bin in *[!A-Za-z0-9/._+-]*) run="\"$bin\"" ;; esac # a space in PREFIX
 if [ "$(command -v yaya || true)" = "$bin" ]; then
 	run=yaya
 else

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -41,7 +42,7 @@ func TestEnvFileIsAPipe(t *testing.T) {
 	if got, err := os.ReadFile(seen); err != nil || string(got) != "from-the-pipe" {
 		t.Errorf("the server has the variable %q, %v", got, err)
 	}
-	if out := b.must("reload"); out != "Nothing has changed.\n" { // nobody fills the pipe for it
+	if out := b.must("reload"); !strings.HasPrefix(out, "Nothing has changed: ") { // nobody fills the pipe for it
 		t.Errorf("a pipe that was read counts as changed: %s", out)
 	}
 

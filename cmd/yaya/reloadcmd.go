@@ -61,7 +61,7 @@ opened again, for logrotate.`,
 				errs = append(errs, fmt.Errorf("%s was not reloaded; its previous content stays in force: %s", n.File, daemon.Printable(n.Error, 1000)))
 			}
 			if len(out.Changes)+len(out.Waiting)+len(errs) == 0 {
-				_, err = fmt.Fprintln(w, "Nothing has changed.")
+				_, err = fmt.Fprintln(w, "Nothing has changed: a running yaya applies changes of its files by itself.")
 				return err
 			}
 			return errors.Join(errs...)

@@ -131,7 +131,7 @@ func TestInstaller(t *testing.T) {
 			if err != nil || !strings.Contains(out, "Next: yaya serve\n") {
 				t.Errorf("with the folder in PATH: %v, %s; want the command without a path", err, out)
 			}
-			if out, err := s.install([]string{"PREFIX=" + s.home + "/else where"}); err != nil || !strings.Contains(out, s.home+"/else where/bin/yaya serve") {
+			if out, err := s.install([]string{"PREFIX=" + s.home + "/else where"}); err != nil || !strings.Contains(out, `"`+s.home+`/else where/bin/yaya" serve`) {
 				t.Errorf("with PREFIX: %v, %s; want the program there", err, out)
 			}
 			for _, prefix := range []string{s.home + "/else where", s.home + "/.local"} {

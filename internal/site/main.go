@@ -53,7 +53,13 @@ func run(root, out string, outside bool) error {
 	if err := write(out, files); err != nil {
 		return err
 	}
-	fmt.Printf("%d pages in %s: open %s\n", len(docs), out, path.Join(out, "index.html"))
+	pages := 0
+	for _, d := range docs {
+		if d.section != "" { // others are only checked
+			pages++
+		}
+	}
+	fmt.Printf("%d pages in %s: open %s\n", pages, out, path.Join(out, "index.html"))
 	return nil
 }
 
