@@ -299,6 +299,11 @@ func registriesOf(all []Entry) (out []string) {
 	return out
 }
 
+func isEntryError(err error) bool {
+	_, ok := errors.AsType[*entryError](err)
+	return ok
+}
+
 // getOf asks one registry for a server.
 func (c *Catalog) getOf(ctx context.Context, r Registry, name, version string) (e Entry, stale, err error) {
 	release, err := c.ask(ctx, r)
@@ -322,9 +327,12 @@ func (c *Catalog) getOf(ctx context.Context, r Registry, name, version string) (
 				c.keep(r, s, "", page{entries: []Entry{e}})
 			}
 			return e, nil, nil
-		case errors.Is(err, errMissing):
-			delete(s.kept.Entries, name)
-			return Entry{}, nil, errMissing
+		case errors.Is(err, errMissing) || isEntryError(err): // the registry answers
+			s.why = nil
+			if version == "" && errors.Is(err, errMissing) {
+				delete(s.kept.Entries, name)
+			}
+			return Entry{}, nil, err
 		}
 		c.missed(ctx, s, err)
 		why = err

@@ -363,3 +363,67 @@ func TestRegistryPath(t *testing.T) {
 		t.Errorf("asked for %s, want %s", got, want)
 	}
 }
+
+// An entry that cannot be used is an error about itself: its registry answers, and what else it
+// has is found, as what it had before.
+func TestBadEntrySparesItsRegistry(t *testing.T) {
+	const other = `{"name":"com.example/storms","description":"Storms","version":"2.0.0"}`
+	for name, x := range map[string]struct{ bad, want string }{
+		"latest":            {wire(strings.Replace(weather, `"version":"1.2.3"`, `"version":"latest"`, 1), "active"), `its entry io.github.sky/weather cannot be used: "latest" is not an exact version`},
+		"an unknown status": {wire(weather, "approved"), `its status "approved" is not known`},
+		"too large":         {wire(strings.Replace(weather, "Weather of", strings.Repeat("x", maxEntry), 1), "active"), "larger than 64 KiB"},
+		"10 MB":             {wire(strings.Replace(weather, "Weather of", strings.Repeat("x", maxAnswer), 1), "active"), "larger than 8 MiB"},
+		"no version":        {wire(`{"name":"io.github.sky/weather"}`, "active"), "is not an exact version"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRegistry(t, wire(weather, "active"), wire(other, "active"))
+			c, at := newCatalog(t, nil, Registry{"official", r.URL})
+			if _, _, err := c.Get(t.Context(), "", "io.github.sky/weather", ""); err != nil {
+				t.Fatal(err)
+			}
+			r.entries[0] = x.bad
+			at.at.Add(int64(Fresh / time.Second))
+			for range 2 {
+				_, stale, err := c.Newest(t.Context(), Origin{Registry: "official", Name: "io.github.sky/weather", Version: "1.2.3"})
+				if err == nil || stale != nil || !strings.Contains(err.Error(), x.want) {
+					t.Errorf("Newest = stale %v, %v, want the error %q", stale, err, x.want)
+				}
+			}
+			if e, stale, err := c.Get(t.Context(), "", "com.example/storms", ""); err != nil || stale != nil || e.Server.Version != "2.0.0" {
+				t.Errorf("Get of another entry = %q, stale %v, %v, want 2.0.0", e.Server.Version, stale, err)
+			}
+			if found, err := c.Search(t.Context(), "storms", ""); err != nil || found.Sources[0].Err != nil {
+				t.Errorf("Search = %v, %v, want no error of the registry", found.Sources, err)
+			}
+		})
+	}
+}
+
+// A version that a registry does not have says nothing about the newest one.
+func TestMissingVersionKeepsTheNewest(t *testing.T) {
+	r := newRegistry(t, wire(weather, "active"))
+	c, _ := newCatalog(t, nil, Registry{"official", r.URL})
+	if _, err := c.Search(t.Context(), "", "official:"); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := c.Get(t.Context(), "", "io.github.sky/weather", "9.9.9"); !errors.Is(err, ErrUnknown) {
+		t.Errorf("Get of a version that is missing: %v, want %v", err, ErrUnknown)
+	}
+	if found, err := c.Search(t.Context(), "", "official:"); err != nil || len(found.Entries) != 1 {
+		t.Errorf("Search = %q, %v, want the entry", names(found.Entries), err)
+	}
+}
+
+// What is not JSON, such as the page of a proxy, is no answer of the registry about its entry.
+func TestPageOfAProxyIsNotAnEntry(t *testing.T) {
+	r := newRegistry(t, wire(weather, "active"))
+	c, at := newCatalog(t, nil, Registry{"official", r.URL})
+	if _, _, err := c.Get(t.Context(), "", "io.github.sky/weather", ""); err != nil {
+		t.Fatal(err)
+	}
+	at.at.Add(int64(Fresh / time.Second))
+	r.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) })
+	if e, stale, err := c.Get(t.Context(), "", "io.github.sky/weather", ""); err != nil || stale == nil || e.Server.Version != "1.2.3" {
+		t.Errorf("Get = %q, stale %v, %v, want the entry of before, and why it is old", e.Server.Version, stale, err)
+	}
+}

@@ -34,6 +34,15 @@ type Registry struct {
 // errMissing is the error about an entry that the registry does not have.
 var errMissing = errors.New("not found")
 
+// errLarge is the error about an answer that is not read to its end.
+var errLarge = fmt.Errorf("its answer is larger than %d MiB", maxAnswer>>20)
+
+// entryError is an error about one entry: its registry answers, and has other entries.
+type entryError struct{ err error }
+
+func (e *entryError) Error() string { return e.err.Error() }
+func (e *entryError) Unwrap() error { return e.err }
+
 // page is one page of a registry's list.
 type page struct {
 	entries []Entry
@@ -93,7 +102,7 @@ func (c *Catalog) get(ctx context.Context, r Registry, path string, query url.Va
 		return nil, err
 	}
 	if len(body) > maxAnswer {
-		return nil, fmt.Errorf("its answer is larger than %d MiB", maxAnswer>>20)
+		return nil, errLarge
 	}
 	return body, nil
 }
@@ -141,15 +150,21 @@ func (c *Catalog) list(ctx context.Context, r Registry, search, cursor string) (
 // one asks a registry for one server.
 func (c *Catalog) one(ctx context.Context, r Registry, name, version string) (Entry, error) {
 	body, err := c.get(ctx, r, "/v0.1/servers/"+url.PathEscape(name)+"/versions/"+url.PathEscape(version), nil)
-	if err != nil {
+	switch {
+	case errors.Is(err, errLarge):
+		return Entry{}, &entryError{fmt.Errorf("its entry %s cannot be used: %w", name, err)}
+	case err != nil:
 		return Entry{}, err
+	}
+	if !json.Valid(body) { // such as the page of a proxy
+		return Entry{}, errors.New("its answer is not JSON")
 	}
 	e, err := decode(r.Name, body, c.now())
 	switch {
 	case err != nil:
-		return Entry{}, fmt.Errorf("%s: %w", name, err)
+		return Entry{}, &entryError{fmt.Errorf("its entry %s cannot be used: %w", name, err)}
 	case e.Server.Name != name || version != latest && e.Server.Version != version:
-		return Entry{}, fmt.Errorf("it was asked for %s %s, and answers with %s %s", name, version, e.Server.Name, e.Server.Version)
+		return Entry{}, &entryError{fmt.Errorf("it was asked for %s %s, and answered with %s %s", name, version, e.Server.Name, e.Server.Version)}
 	}
 	return e, nil
 }
