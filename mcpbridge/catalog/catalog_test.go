@@ -414,7 +414,7 @@ func TestMissingVersionKeepsTheNewest(t *testing.T) {
 	}
 }
 
-// What is not JSON, such as the page of a proxy, is no answer of the registry about its entry.
+// A proxy that answers with its page says nothing about an entry.
 func TestPageOfAProxyIsNotAnEntry(t *testing.T) {
 	r := newRegistry(t, wire(weather, "active"))
 	c, at := newCatalog(t, nil, Registry{"official", r.URL})
@@ -424,6 +424,6 @@ func TestPageOfAProxyIsNotAnEntry(t *testing.T) {
 	at.at.Add(int64(Fresh / time.Second))
 	r.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) })
 	if e, stale, err := c.Get(t.Context(), "", "io.github.sky/weather", ""); err != nil || stale == nil || e.Server.Version != "1.2.3" {
-		t.Errorf("Get = %q, stale %v, %v, want the entry of before, and why it is old", e.Server.Version, stale, err)
+		t.Errorf("Get = %q, stale %v, %v, want the earlier entry, and why it is old", e.Server.Version, stale, err)
 	}
 }

@@ -108,3 +108,28 @@ func TestCursors(t *testing.T) {
 		}
 	}
 }
+
+// An entry sets no variable that decides what is loaded or fetched, or who is trusted.
+func TestSteeringVariables(t *testing.T) {
+	for _, name := range []string{
+		"REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "AWS_CA_BUNDLE", "SSLKEYLOGFILE", "SSL_CERT_DIR", "GIT_SSL_NO_VERIFY",
+		"GIT_CONFIG_COUNT", "GIT_CONFIG_KEY_0", "GIT_CONFIG_GLOBAL", "GIT_EXTERNAL_DIFF", "GIT_EXEC_PATH", "GIT_PROXY_COMMAND", "GIT_ASKPASS", "SSH_ASKPASS", "GIT_PAGER", "GIT_EDITOR", "GIT_SSH_VARIANT", "GIT_TEMPLATE_DIR",
+		"JDK_JAVA_OPTIONS", "OPENSSL_CONF", "OPENSSL_MODULES", "OPENSSL_ENGINES", "NODE_PATH", "CORECLR_PROFILER", "CORECLR_PROFILER_PATH", "CORECLR_ENABLE_PROFILING", "DOTNET_STARTUP_HOOKS",
+		"LUA_INIT", "LUA_INIT_5_4", "PYTHONWARNINGS", "PYTHONBREAKPOINT", "COREPACK_NPM_REGISTRY", "PAGER", "EDITOR", "VISUAL", "BROWSER", "requests_ca_bundle",
+	} {
+		for kind, body := range map[string]string{
+			"a variable":  `{"registryType":"npm","identifier":"x","version":"1.0.0","environmentVariables":[{"name":"` + name + `","value":"x"}]}`,
+			"a container": `{"registryType":"oci","identifier":"sky/x","version":"1.0.0","runtimeArguments":[{"type":"named","name":"-e","value":"` + name + `=x"}]}`,
+		} {
+			p, err := Make(entryOf(t, `{"name":"a/b","version":"1.0.0","packages":[`+body+`]}`), Choice{Name: "b"}, never)
+			if err == nil || !strings.Contains(err.Error(), name) {
+				t.Errorf("%s %s: Make = %s, %v, want an error that names it", kind, name, p.Config, err)
+			}
+		}
+	}
+	for _, name := range []string{"GITHUB_TOKEN", "GIT_AUTHOR_NAME", "PAGERDUTY_TOKEN", "BROWSER_TYPE", "NODE_ENV", "AWS_REGION", "PYTHONUNBUFFERED"} {
+		if err := checkVariable(name); err != nil {
+			t.Errorf("checkVariable(%q) = %v, want nil", name, err)
+		}
+	}
+}

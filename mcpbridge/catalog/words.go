@@ -12,6 +12,7 @@ import (
 
 	"github.com/yaya-ai/yaya/internal/cut"
 	"github.com/yaya-ai/yaya/internal/lazyregexp"
+	"github.com/yaya-ai/yaya/internal/loaderenv"
 	"github.com/yaya-ai/yaya/internal/netaddr"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
 )
@@ -103,19 +104,26 @@ func checkVariable(name string) error {
 		return fmt.Errorf("%q cannot be the name of an environment variable", cut.Text(name, 80))
 	}
 	if steers(name) {
-		return fmt.Errorf("it sets %s, which decides what is downloaded and run, or who is trusted", name)
+		return fmt.Errorf("it sets %s, which decides what is loaded or fetched, or who is trusted: if you trust it, add the command yourself with yaya mcp add", name)
 	}
 	return servers.CheckEnvName(name)
 }
 
-// steers reports whether a variable decides where a runner gets its packages or programs, and whom
-// it trusts.
+// steering are the variables that decide where a runner gets its packages or programs, and whom
+// it or the server trusts.
+var steering = []string{
+	"PATH", "HOME", "SHELL", "TMPDIR", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "CONTAINER_HOST", "REGISTRY_AUTH_FILE",
+	"NODE_TLS_REJECT_UNAUTHORIZED", "NODE_EXTRA_CA_CERTS", "NODE_USE_SYSTEM_CA", "SSL_CERT_FILE", "SSL_CERT_DIR", "SSLKEYLOGFILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "CURL_HOME", "AWS_CA_BUNDLE",
+	"CARGO_HTTP_CAINFO", "HTTPLIB2_CA_CERTS", "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", "PYTHONHTTPSVERIFY",
+}
+
+// steeringBy are the beginnings of such variables.
+var steeringBy = []string{"NPM_CONFIG_", "BUN_CONFIG_", "YARN_", "UV_", "PIP_", "DOCKER_", "CONTAINERS_CONF", "NUGET_", "DOTNET_", "XDG_", "GIT_SSL_", "DENO_", "YAYA_"}
+
+// steers reports whether a variable decides what is loaded or fetched, or who is trusted.
 func steers(name string) bool {
 	upper := strings.ToUpper(name)
-	if slices.Contains([]string{"PATH", "HOME", "SHELL", "TMPDIR", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "NODE_TLS_REJECT_UNAUTHORIZED", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR", "CONTAINER_HOST"}, upper) {
-		return true
-	}
-	return slices.ContainsFunc([]string{"NPM_CONFIG_", "UV_", "PIP_", "DOCKER_", "CONTAINERS_CONF", "NUGET_", "DOTNET_", "XDG_", "YAYA_"}, func(p string) bool { return strings.HasPrefix(upper, p) })
+	return loaderenv.Loads(name) || slices.Contains(steering, upper) || slices.ContainsFunc(steeringBy, func(p string) bool { return strings.HasPrefix(upper, p) })
 }
 
 // arguments fills in the arguments of the server's own program.
