@@ -133,3 +133,29 @@ func TestSteeringVariables(t *testing.T) {
 		}
 	}
 }
+
+func TestImageRegistries(t *testing.T) {
+	for image, refused := range map[string]string{
+		"sky/x:1": "", "x:1": "", "docker.io/sky/x:1": "", "ghcr.io/sky/x:1": "", "ghcr.io:443/sky/x:1": "", "quay.io/sky/x:1": "", "mcr.microsoft.com/x:1": "", "gcr.io/sky/x:1": "",
+		"europe-docker.pkg.dev/sky/x:1": "", "sky.azurecr.io/x:1": "", "public.ecr.aws/sky/x:1": "", "registry.gitlab.com/sky/x:1": "",
+		"evil.example/x:1": "evil.example", "evil.example/ghcr.io/x:1": "evil.example", "ghcr.io.evil.example/x:1": "ghcr.io.evil.example", "evil.pkg.dev.example/x:1": "evil.pkg.dev.example",
+		"evilpkg.dev/x:1": "evilpkg.dev", "localhost/x:1": "localhost", "localhost:5000/x:1": "localhost:5000", "127.0.0.1/x:1": "127.0.0.1", "evil:5000/x:1": "evil:5000", "ghcr.io:5000/x:1": "ghcr.io:5000",
+		"evil.example/x@sha256:" + strings.Repeat("a", 64): "evil.example",
+	} {
+		_, err := imageOf(image, "", "")
+		if (err == nil) != (refused == "") || err != nil && !strings.Contains(err.Error(), `of another registry, "`+refused+`"`) {
+			t.Errorf("imageOf(%q) = %v, want an error that names %q", image, err, refused)
+		}
+	}
+	for base, refused := range map[string]bool{"https://ghcr.io": false, "docker.io": false, "https://sky.azurecr.io/": false, "https://evil.example": true, "evil/.pkg.dev": true} {
+		r := runners[kindOCI]
+		_, err := r.spec(&Package{RegistryType: kindOCI, RegistryBaseURL: base, Identifier: "sky/x", Version: "1"})
+		if (err != nil) != refused {
+			t.Errorf("an image of %q: %v, want refused %v", base, err, refused)
+		}
+	}
+	r := runners[kindOCI]
+	if spec, err := r.spec(&Package{RegistryType: kindOCI, RegistryBaseURL: "https://docker.io", Identifier: "evil.example/x", Version: "1"}); err == nil {
+		t.Errorf("an image that names another registry than its base becomes %s", spec)
+	}
+}

@@ -43,7 +43,7 @@ var runners = map[string]Runner{
 		harmless: harmless{"--python": pythonVersion, "-p": pythonVersion, "-q": nil, "--quiet": nil},
 	},
 	kindOCI: {
-		Command: "docker", Needs: "Docker", base: []string{"docker.io", "ghcr.io", "quay.io", "mcr.microsoft.com", "gcr.io", "public.ecr.aws"},
+		Command: "docker", Needs: "Docker", base: imageHosts,
 		install: map[string]string{"brew": "brew install --cask docker", "apt-get": "sudo apt-get install docker.io", "dnf": "sudo dnf install moby-engine", "pacman": "sudo pacman -S docker", "apk": "sudo apk add docker", "": "install it as https://docs.docker.com/engine/install says"},
 		harmless: harmless{
 			"-i": nil, "--interactive": nil, "--rm": nil, "--init": nil, "--read-only": nil,
@@ -85,7 +85,11 @@ func (r *Runner) spec(p *Package) (string, error) {
 		return "", bad()
 	}
 	base := strings.TrimSuffix(strings.TrimPrefix(p.RegistryBaseURL, "https://"), "/")
-	if base != "" && !slices.Contains(r.base, base) {
+	if p.RegistryType == kindOCI && base != "" {
+		if err := checkImageHost(base); err != nil {
+			return "", err
+		}
+	} else if base != "" && !slices.Contains(r.base, base) {
 		return "", fmt.Errorf("its package is of another registry, %q: yaya starts those of %s", cut.Text(p.RegistryBaseURL, 80), r.base[0])
 	}
 	if p.RegistryType == kindOCI {
@@ -107,6 +111,34 @@ func (r *Runner) spec(p *Package) (string, error) {
 	return "", bad()
 }
 
+// customerHost is a host of one of [imageDomains].
+var customerHost = lazyregexp.New(`^([a-z0-9][a-z0-9-]*\.)+(pkg\.dev|azurecr\.io)$`)
+
+// imageHosts are the registries of images that yaya uses. The official registry accepts images
+// of Docker Hub, GitHub, Microsoft and [imageDomains].
+var imageHosts = []string{"docker.io", "ghcr.io", "quay.io", "mcr.microsoft.com", "gcr.io", "public.ecr.aws", "registry.gitlab.com"}
+
+// imageDomains have a registry for each customer, of Google and of Azure.
+const imageDomains = "*.pkg.dev and *.azurecr.io"
+
+// imageHost returns the host that an image is fetched from. As docker has it, the first part of a
+// name is one if it has a dot or a port, or is localhost.
+func imageHost(id string) string {
+	first, _, more := strings.Cut(id, "/")
+	if !more || !strings.ContainsAny(first, ".:") && first != "localhost" {
+		return "docker.io"
+	}
+	return strings.TrimSuffix(first, ":443")
+}
+
+// checkImageHost refuses images of other registries than the usual ones.
+func checkImageHost(host string) error {
+	if slices.Contains(imageHosts, host) || customerHost().MatchString(host) {
+		return nil
+	}
+	return fmt.Errorf("its image is of another registry, %q: yaya starts those of %s, %s; if you trust it, add the command yourself with yaya mcp add", cut.Text(host, 80), strings.Join(imageHosts, ", "), imageDomains)
+}
+
 // imageOf returns the name of an image with its tag or digest.
 func imageOf(id, base, version string) (string, error) {
 	if !image().MatchString(id) {
@@ -114,6 +146,9 @@ func imageOf(id, base, version string) (string, error) {
 	}
 	if base != "" && base != "docker.io" && !strings.HasPrefix(id, base+"/") {
 		id = base + "/" + id
+	}
+	if err := checkImageHost(imageHost(id)); err != nil {
+		return "", err
 	}
 	if strings.Contains(id, "@") {
 		return id, nil
