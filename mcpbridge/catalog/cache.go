@@ -111,7 +111,7 @@ func (c *Catalog) load(r Registry, into *kept) (err error) {
 		return nil
 	}
 	for name, e := range into.Entries {
-		if name != e.Server.Name || e.Server.check() != nil {
+		if name != e.Server.Name || ownName(name) || e.Server.check() != nil {
 			delete(into.Entries, name)
 			continue
 		}

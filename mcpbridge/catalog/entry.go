@@ -148,6 +148,12 @@ func CheckName(name string) error {
 	return nil
 }
 
+// ownName reports whether a name is in the namespace of yaya's own list, which no registry has.
+func ownName(name string) bool {
+	space, _, _ := strings.Cut(name, "/")
+	return strings.EqualFold(space, Bundled)
+}
+
 // checkVersion refuses ranges, and words that stand for whatever is newest.
 func checkVersion(v string) error {
 	if len(v) > 128 || !versionPattern().MatchString(v) || strings.EqualFold(v, "latest") {
@@ -156,10 +162,11 @@ func checkVersion(v string) error {
 	return nil
 }
 
-// Odd reports whether a text has characters that would change how what is around it is shown.
+// Odd reports whether a text has characters that nobody sees, or that would change how what is
+// around it is shown. Letters and marks without a glyph are among them, such as U+3164.
 func Odd(s string) bool {
 	return !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool {
-		return unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Co)
+		return unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Co, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) || r == '\u2800' || r == '\U0001d159' // blanks of Braille and of music
 	})
 }
 
@@ -222,6 +229,9 @@ func decode(registry string, raw json.RawMessage, now time.Time) (Entry, error) 
 	e := Entry{Registry: registry, Status: l.Meta.Official.Status, Message: cut.Text(l.Meta.Official.Message, 300), Updated: l.Meta.Official.Updated.UTC(), Seen: now.UTC()}
 	if err := json.Unmarshal(l.Server, &e.Server); err != nil {
 		return Entry{}, errors.New("it is not a server.json")
+	}
+	if ownName(e.Server.Name) {
+		return Entry{}, fmt.Errorf("its name is in the namespace %q, which is that of yaya's own list", Bundled)
 	}
 	switch e.Status {
 	case Deprecated, Deleted:

@@ -159,3 +159,42 @@ func TestImageRegistries(t *testing.T) {
 		t.Errorf("an image that names another registry than its base becomes %s", spec)
 	}
 }
+
+// Characters that nobody sees are refused in what would run, whatever their category is.
+func TestInvisibleCharacters(t *testing.T) {
+	for _, r := range "\u3164\u115f\u1160\uffa0\u2800\ufe00\ufe0f\U000e0100\U000e01ef\u034f\u17b4\u17b5\u180b\u180c\u200b\u2060\u202e\ufeff\u00ad\U000e0041\u2028\ue000" {
+		e := entryOf(t, `{"name":"a/b","version":"1.0.0","packages":[{"registryType":"npm","identifier":"x","version":"1.0.0","packageArguments":[{"type":"positional","value":"a`+string(r)+`b"}]}]}`)
+		if p, err := Make(e, Choice{Name: "b"}, never); err == nil {
+			t.Errorf("%U becomes %s", r, p.Config)
+		}
+	}
+	for _, text := range []string{"a b", "Ünïcödé", "한국어", "हिन्दी", "ភាសាខ្មែរ", "монгол", "日本語", "naïve cafe\u0301", "⠓⠑"} {
+		if Odd(text) {
+			t.Errorf("Odd(%q) = true, want false", text)
+		}
+	}
+}
+
+// The namespace of yaya's own list is no registry's.
+func TestNamesOfTheOwnList(t *testing.T) {
+	data := dataFolder(t)
+	r := newRegistry(t, wire(strings.ReplaceAll(weather, "io.github.sky/weather", "bundled/weather"), "active"), wire(strings.ReplaceAll(weather, "io.github.sky/weather", "Bundled/github"), "active"), wire(weather, "active"))
+	reg := Registry{"official", r.URL}
+	c, _ := newCatalog(t, data, reg)
+	found, err := c.Search(t.Context(), "", "official:")
+	if got := names(found.Entries); err != nil || !slices.Equal(got, []string{"official io.github.sky/weather"}) || found.Sources[0].Skipped != 2 {
+		t.Errorf("Search = %q, %v, %d skipped, want one entry and 2 skipped", got, err, found.Sources[0].Skipped)
+	}
+	if e, _, err := c.Get(t.Context(), "", "Bundled/github", ""); err == nil {
+		t.Errorf("Get = %s of %s, want an error", e.Server.Name, e.Registry)
+	}
+	e := entryOf(t, weather)
+	e.Server.Name = "bundled/weather" // in a cache that an earlier yaya wrote
+	c.mu.Lock()
+	c.keep(reg, c.shelf(reg), "", page{entries: []Entry{e}})
+	c.mu.Unlock()
+	c, _ = newCatalog(t, data, reg)
+	if found, err = c.Search(t.Context(), "weather", ""); err != nil || slices.Contains(names(found.Entries), "official bundled/weather") {
+		t.Errorf("Search = %q, %v, want no server of a registry in bundled/", names(found.Entries), err)
+	}
+}
