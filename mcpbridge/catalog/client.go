@@ -56,7 +56,10 @@ type page struct {
 func client(rt http.RoundTripper) *http.Client {
 	return &http.Client{Transport: rt, Timeout: requestTimeout, CheckRedirect: func(req *http.Request, via []*http.Request) error {
 		first := via[0].URL
-		if len(via) > 3 || req.URL.Scheme != first.Scheme || req.URL.Host != first.Host {
+		if len(via) > 3 {
+			return fmt.Errorf("it redirects %d times, last to %s", len(via), cut.Text(req.URL.Redacted(), 200))
+		}
+		if req.URL.Scheme != first.Scheme || req.URL.Host != first.Host {
 			return fmt.Errorf("it redirects to %s, and yaya does not follow redirects to another origin", cut.Text(req.URL.Scheme+"://"+req.URL.Host, 200))
 		}
 		return nil

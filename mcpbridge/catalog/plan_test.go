@@ -283,6 +283,8 @@ func TestPrivateRemote(t *testing.T) {
 	for address, private := range map[string]bool{
 		"https://sky.example.com/mcp": false, "https://10.0.0.1/mcp": true, "https://0x7f000001/": true, "http://localhost:80/": true, "https://printer/": true,
 		"https://169.254.169.254/latest": true, "https://[::1]/": true,
+		"https://foo.local/": true, "https://Metadata.Google.Internal/": true, "https://printer./": true, "https://x.home.arpa:8443/": true, "https://x.localhost/": true,
+		"https://internal.example.com/": false, "https://local.example/": false, "https://1.1.1.1/": false, "https://[2606:4700::1111]/": false,
 	} {
 		p, err := Make(entryOf(t, `{"name":"a/b","version":"1.0.0","remotes":[{"type":"sse","url":"`+address+`"}]}`), Choice{Name: "b"}, never)
 		if err != nil {
@@ -291,6 +293,12 @@ func TestPrivateRemote(t *testing.T) {
 		}
 		if got := slices.ContainsFunc(p.Notes, func(n string) bool { return strings.Contains(n, "your own network") }); got != private {
 			t.Errorf("%s: notes %q", address, p.Notes)
+		}
+	}
+	for address, want := range map[string]string{"https://169.254.169.254/": "its address 169.254.169.254 is", "https://10.0.0.1:8443/": "its address 10.0.0.1:8443 is", "https://[::1]/": "its address [::1] is"} {
+		p, err := Make(entryOf(t, `{"name":"a/b","version":"1.0.0","remotes":[{"type":"sse","url":"`+address+`"}]}`), Choice{Name: "b"}, never)
+		if err != nil || !noted(p.Notes, want) {
+			t.Errorf("the notes about %s are %q, %v, want %q", address, p.Notes, err, want)
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"net/netip"
 	"net/url"
 	"slices"
@@ -228,8 +227,18 @@ func (m *made) checkURL(out string) error {
 	switch {
 	case u.Scheme != "https" && (u.Scheme != "http" || !here):
 		return fmt.Errorf("its address %q is not https", cut.Text(out, 200))
-	case here || literal && !netaddr.Public(ip) || !strings.Contains(host, "."):
-		m.notes = append(m.notes, "its address "+net.JoinHostPort(host, u.Port())+" is not one of the internet: its publisher chose a host of your own network")
+	case here || literal && !netaddr.Public(ip) || !literal && local(host):
+		m.notes = append(m.notes, "its address "+u.Host+" is not one of the internet: its publisher chose a host of your own network")
 	}
 	return nil
+}
+
+// localDomains are those that are kept for networks of one's own: RFC 6762 and its appendix G, RFC
+// 8375, RFC 6761, and ICANN's internal.
+var localDomains = []string{"local", "internal", "localhost", "home.arpa", "test", "intranet", "private", "corp", "home", "lan"}
+
+// local reports whether a name is not one of the internet.
+func local(host string) bool {
+	host = strings.TrimSuffix(strings.ToLower(host), ".")
+	return !strings.Contains(host, ".") || slices.ContainsFunc(localDomains, func(d string) bool { return strings.HasSuffix(host, "."+d) })
 }
