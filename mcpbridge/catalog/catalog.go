@@ -207,8 +207,27 @@ func (c *Catalog) query(ctx context.Context, r Registry, search, cursor string) 
 		return a, 0, err
 	}
 	s.why = nil
+	if s.loops(search, cursor, p.next, now) {
+		p.next = ""
+	}
 	c.keep(r, s, key, p)
 	return s.kept.Queries[key], p.skipped, nil
+}
+
+// loops reports whether the page after another one leads back to it: a registry whose cursors go
+// round would never end, and hide those after it.
+func (s *shelf) loops(search, cursor, next string, now time.Time) bool {
+	for range maxQueries {
+		if next == "" || next == cursor {
+			return next != ""
+		}
+		a, ok := s.kept.Queries[queryKey(search, next)]
+		if !ok || now.Sub(a.At) >= Fresh {
+			return false
+		}
+		next = a.Next
+	}
+	return true
 }
 
 // missed notes that a registry did not answer, unless the caller went away; mu is held.

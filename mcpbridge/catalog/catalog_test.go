@@ -427,3 +427,52 @@ func TestPageOfAProxyIsNotAnEntry(t *testing.T) {
 		t.Errorf("Get = %q, stale %v, %v, want the earlier entry, and why it is old", e.Server.Version, stale, err)
 	}
 }
+
+// A registry whose cursors go round ends where they do, and the registries after it can be browsed.
+func TestBrowseEndsALoop(t *testing.T) {
+	for name, cursors := range map[string]map[string]string{
+		"the same each time":     {"": "a", "a": "a"},
+		"one of the page before": {"": "a", "a": "b", "b": "a"},
+		"further back":           {"": "a", "a": "b", "b": "c", "c": "d", "d": "b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+				at := q.URL.Query().Get("cursor")
+				fmt.Fprintf(w, `{"servers":[%s],"metadata":{"nextCursor":%q}}`, wire(`{"name":"a/x`+at+`","version":"1.0.0"}`, "active"), cursors[at])
+			}))
+			defer srv.Close()
+			c, at := newCatalog(t, nil, Registry{"loop", srv.URL}, Registry{"next", newRegistry(t, wire(weather, "active")).URL})
+			for _, again := range []string{"at first", "from the cache", "after an hour"} {
+				if again == "after an hour" {
+					at.at.Add(int64(Fresh / time.Second))
+				}
+				var got []string
+				cursor := "loop:"
+				for range 20 {
+					found, err := c.Search(t.Context(), "", cursor)
+					if err != nil {
+						t.Fatal(err)
+					}
+					got = append(got, names(found.Entries)...)
+					if cursor = found.Next; cursor == "" {
+						break
+					}
+				}
+				if cursor != "" || len(got) != len(cursors)+1 || got[len(got)-1] != "next io.github.sky/weather" {
+					t.Errorf("%s it lists %q and ends with the cursor %q, want %d servers, and the next registry's last", again, got, cursor, len(cursors)+1)
+				}
+			}
+		})
+	}
+}
+
+// A registry that redirects to itself without end is not said to lead elsewhere.
+func TestRedirectLoop(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) { http.Redirect(w, q, q.URL.Path, http.StatusFound) }))
+	defer srv.Close()
+	c, _ := newCatalog(t, nil, Registry{"official", srv.URL})
+	_, _, err := c.Get(t.Context(), "", "io.github.sky/weather", "")
+	if err == nil || !strings.Contains(err.Error(), "it redirects 4 times") || strings.Contains(err.Error(), "another origin") {
+		t.Errorf("Get = %v, want an error about the redirects", err)
+	}
+}

@@ -175,7 +175,7 @@ func TestInvisibleCharacters(t *testing.T) {
 	}
 }
 
-// The namespace of yaya's own list is no registry's.
+// No registry lists servers in the namespace of yaya's own list.
 func TestNamesOfTheOwnList(t *testing.T) {
 	data := dataFolder(t)
 	r := newRegistry(t, wire(strings.ReplaceAll(weather, "io.github.sky/weather", "bundled/weather"), "active"), wire(strings.ReplaceAll(weather, "io.github.sky/weather", "Bundled/github"), "active"), wire(weather, "active"))

@@ -115,7 +115,7 @@ func (r *Runner) spec(p *Package) (string, error) {
 var customerHost = lazyregexp.New(`^([a-z0-9][a-z0-9-]*\.)+(pkg\.dev|azurecr\.io)$`)
 
 // imageHosts are the registries of images that yaya uses. The official registry accepts images
-// of Docker Hub, GitHub, Microsoft and [imageDomains].
+// of docker.io, ghcr.io, mcr.microsoft.com and [imageDomains].
 var imageHosts = []string{"docker.io", "ghcr.io", "quay.io", "mcr.microsoft.com", "gcr.io", "public.ecr.aws", "registry.gitlab.com"}
 
 // imageDomains have a registry for each customer, of Google and of Azure.

@@ -71,19 +71,8 @@ export default function Catalogue({ rest: [words = ''] }) {
       </span>
     </form>
     <${Of} of=${of}>
-      ${(/** @type {Admin<'CatalogPage'>} */ page) => html`
-        ${page.registries.map(
-          (r) =>
-            r.error &&
-            html`<${Problem}
-              key=${r.name}
-              error=${t(
-                'The registry {name} does not answer, so its servers are missing or old: {error}',
-                { name: r.name, error: plain(r.error) },
-              )} />`,
-        )}
-        <${Pages} key=${words} first=${page} kind=${kind} choose=${setChosen} />
-      `}
+      ${(/** @type {Admin<'CatalogPage'>} */ page) =>
+        html`<${Pages} key=${words} first=${page} kind=${kind} choose=${setChosen} />`}
     <//>
     ${chosen && html`<${Install} entry=${chosen} close=${() => setChosen(null)} />`}
   <//>`;
@@ -94,17 +83,40 @@ export default function Catalogue({ rest: [words = ''] }) {
 function Pages({ first, kind, choose }) {
   const [more, setMore] = useState(/** @type {Admin<'CatalogPage'>[]} */ ([]));
   const pages = [first, ...more];
-  const all = pages.flatMap((p) => p.servers).filter((s) => s.kinds.some(KINDS[kind].has));
+  const seen = new Set(); // a registry may list a server on several pages
+  const all = pages
+    .flatMap((p) => p.servers)
+    .filter((s) => {
+      const key = `${s.registry} ${s.name} ${s.version}`;
+      return !seen.has(key) && seen.add(key) && s.kinds.some(KINDS[kind].has);
+    });
   const next = pages.at(-1)?.next;
+  const again = pages.slice(0, -1).some((p) => p.next === next); // its cursors go round
+  const failed = new Map(); // registry → its last error
+  for (const r of pages.flatMap((p) => p.registries)) if (r.error) failed.set(r.name, r.error);
   return html`
+    ${[...failed].map(
+      ([name, error]) =>
+        html`<${Problem}
+          key=${name}
+          error=${t(
+            'The registry {name} gave no usable answer, so its servers are missing or old: {error}',
+            { name, error: plain(error) },
+          )} />`,
+    )}
     ${all.length
       ? html`<ul class="plain cards catalogue">
           ${all.map(
-            (s) => html`<${Card} key=${`${s.registry} ${s.name}`} s=${s} choose=${choose} />`,
+            (s) =>
+              html`<${Card}
+                key=${`${s.registry} ${s.name} ${s.version}`}
+                s=${s}
+                choose=${choose} />`,
           )}
         </ul>`
       : html`<${Empty} icon="catalogue">${t('No server fits.')}<//>`}
     ${next &&
+    !again &&
     html`<div class="buttons">
       <${Do} run=${async () => {
         const p = await api('GET', `/api/catalogue?cursor=${encodeURIComponent(next)}`);

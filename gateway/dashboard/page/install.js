@@ -91,7 +91,8 @@ export function Install({ entry, close }) {
     <p class="muted">
       <${Name} text=${entry.name} max=${200} /> ${entry.version} · ${entry.registry}
     </p>
-    ${s?.stale && html`<${Problem} error=${t('The registry does not answer: this may be old.')} />`}
+    ${s?.stale &&
+    html`<${Problem} error=${t('The registry gave no usable answer: this may be old.')} />`}
     ${entry.deprecated &&
     html`<p class="bad">
       ${t('Its publisher no longer maintains it.')}
