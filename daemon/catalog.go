@@ -214,7 +214,7 @@ func (c *catalogAdmin) Install(ctx context.Context, name string, in admin.Catalo
 }
 
 func saysOld(e catalog.Entry, stale error) string {
-	return fmt.Sprintf("its registry does not answer (%v): this is what it said on %s", stale, e.Seen.Format("2006-01-02 15:04"))
+	return fmt.Sprintf("its registry gave no usable answer (%v): this is what it said on %s", stale, e.Seen.Format("2006-01-02 15:04"))
 }
 
 // withoutStored leaves out notes about secrets that are stored when the change is applied, and
@@ -285,6 +285,7 @@ func (c *catalogAdmin) Updates(ctx context.Context) ([]admin.CatalogUpdate, erro
 		if catalog.Newer(o.Version, e.Server.Version) && e.Status != catalog.Deleted {
 			row.Newest = e.Server.Version
 		}
+		row.Differs = catalog.Differs(x, e)
 		if e.Status == catalog.Deprecated {
 			row.Message = e.Message
 			if row.Message == "" {
@@ -306,6 +307,9 @@ func (c *catalogAdmin) Update(ctx context.Context, server string) (admin.Prepare
 	e, stale, err := c.catalog.Get(ctx, all[i].Catalog.Registry, all[i].Catalog.Name, "")
 	if err != nil {
 		return admin.Prepared{}, catalogError(err)
+	}
+	if differs := catalog.Differs(all[i], e); differs != "" {
+		return admin.Prepared{}, &told{admin.ErrRefused, fmt.Sprintf("%s has no newer version than %s: %s; to take that, add it again under another name (yaya catalog install %s --as NAME), then remove %[1]s", server, all[i].Catalog.Version, differs, e.Server.Name)}
 	}
 	if !catalog.Newer(all[i].Catalog.Version, e.Server.Version) {
 		return admin.Prepared{}, &told{admin.ErrRefused, fmt.Sprintf("%s has the newest version, %s", server, all[i].Catalog.Version)}

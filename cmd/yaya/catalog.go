@@ -69,12 +69,14 @@ those that were seen before. Without words, list all servers, page by page.`,
 func showPage(c *cobra.Command, page admin.CatalogPage) error {
 	for _, r := range page.Registries {
 		if r.Error != "" {
-			fmt.Fprintf(c.ErrOrStderr(), "the registry %s does not answer, so its servers are missing or old: %s\n", r.Name, daemon.Printable(r.Error, 300))
+			fmt.Fprintf(c.ErrOrStderr(), "the registry %s gave no usable answer, so its servers are missing or old: %s\n", r.Name, daemon.Printable(r.Error, 300))
 		}
 	}
 	if len(page.Servers) == 0 {
-		_, err := fmt.Fprintln(c.OutOrStdout(), "No server fits.")
-		return err
+		if _, err := fmt.Fprintln(c.OutOrStdout(), "No server fits."); err != nil {
+			return err
+		}
+		return showNext(c, page)
 	}
 	tw := tabwriter.NewWriter(c.OutOrStdout(), 0, 4, 2, ' ', 0)
 	fmt.Fprintln(tw, "NAME\tVERSION\tREGISTRY\tBY\tDESCRIPTION")
@@ -88,8 +90,16 @@ func showPage(c *cobra.Command, page admin.CatalogPage) error {
 		}
 		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\n", s.Name, s.Version, s.Registry, strings.Join(s.Kinds, ", "), daemon.Printable(note+s.Description, 80))
 	}
-	if err := tw.Flush(); err != nil || page.Next == "" {
+	if err := tw.Flush(); err != nil {
 		return err
+	}
+	return showNext(c, page)
+}
+
+// showNext names the next page. A page without servers has one, too: that of the next registry.
+func showNext(c *cobra.Command, page admin.CatalogPage) error {
+	if page.Next == "" {
+		return nil
 	}
 	_, err := fmt.Fprintf(c.OutOrStdout(), "to see more: yaya catalog search --cursor '%s'\n", daemon.Printable(page.Next, 2048))
 	return err
@@ -161,7 +171,7 @@ func showCatalogServer(w io.Writer, s admin.CatalogServer) error {
 	}
 	line("added as", s.Installed)
 	if s.Stale != "" {
-		line("old", fmt.Sprintf("as of %s: the registry does not answer (%s)", s.Seen.Local().Format("2006-01-02 15:04"), s.Stale))
+		line("old", fmt.Sprintf("as of %s: the registry gave no usable answer (%s)", s.Seen.Local().Format("2006-01-02 15:04"), s.Stale))
 	}
 	for _, o := range s.Options {
 		mark := ""
@@ -234,10 +244,14 @@ func catalogUpdatesCommand(g *daemon.Flags) *cobra.Command {
 				fmt.Fprintln(tw, "SERVER\tENTRY\tVERSION\tNEWEST\tNOTE")
 				for _, u := range all {
 					newest := u.Newest
-					if newest == "" && u.Error == "" {
+					switch {
+					case newest != "" || u.Error != "":
+					case u.Differs != "":
+						newest = "another"
+					default:
 						newest = "the same"
 					}
-					fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\n", daemon.Printable(u.Server, 128), daemon.Printable(u.Name, 200), daemon.Printable(u.Version, 128), newest, daemon.Printable(u.Message+u.Error, 200))
+					fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\n", daemon.Printable(u.Server, 128), daemon.Printable(u.Name, 200), daemon.Printable(u.Version, 128), newest, daemon.Printable(noteOf(u), 500))
 				}
 				if err := tw.Flush(); err != nil {
 					return err
@@ -252,6 +266,11 @@ func catalogUpdatesCommand(g *daemon.Flags) *cobra.Command {
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
+}
+
+// noteOf joins what is known about a server beside its version.
+func noteOf(u admin.CatalogUpdate) string {
+	return strings.Join(slices.DeleteFunc([]string{u.Differs, u.Message, u.Error}, func(s string) bool { return s == "" }), "; ")
 }
 
 func catalogUpdateCommand(g *daemon.Flags) *cobra.Command {

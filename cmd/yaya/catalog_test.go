@@ -141,6 +141,14 @@ func TestCatalogCommands(t *testing.T) {
 	if out, err := b.run("catalog", "update", "weather", "--yes", "--version", "1.1.0"); err == nil || !strings.Contains(out, "has the newest version") {
 		t.Errorf("a second update: %v\n%s", err, out)
 	}
+	r.entry.Store(weatherEntry("0.9.0", "https://sky.example.com/mcp"))
+	b.must("config", "set", "catalog.registries", `["team=`+strings.Replace(r.URL, "127.0.0.1", "localhost", 1)+`"]`) // another cache, of an older version
+	if out := b.must("catalog", "updates"); !strings.Contains(out, "another") || !strings.Contains(out, "older version 0.9.0") || strings.Contains(out, "the same") {
+		t.Errorf("updates with an older version:\n%s", out)
+	}
+	if out, err := b.run("catalog", "update", "weather"); err == nil || !strings.Contains(out, "older version 0.9.0") {
+		t.Errorf("update to an older version: %v\n%s", err, out)
+	}
 	for _, bad := range []string{`["nothing"]`, `["bundled=https://a.example"]`, `["a=ftp://a.example"]`} {
 		if out, err := b.run("config", "set", "catalog.registries", bad); err == nil {
 			t.Errorf("catalog.registries %s was accepted: %s", bad, out)
@@ -307,6 +315,28 @@ func forecaster(t *testing.T) (address string, got *atomic.Value) {
 		srv.Close()
 	})
 	return srv.URL, got
+}
+
+// Without words, a registry that fails or whose cursors go round does not hide those after it, and
+// the page says what failed.
+func TestPageCatalogueBrowses(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	down := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }))
+	t.Cleanup(down.Close)
+	loop := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `{"servers":[{"server":{"name":"io.github.sea/storms","description":"Storms","version":"1.0.0","remotes":[{"type":"sse","url":"https://sea.example.com/"}]}}],"metadata":{"nextCursor":"again"}}`)
+	}))
+	t.Cleanup(loop.Close)
+	r := newMCPRegistry(t, weatherEntry("1.0.0", "https://sky.example.com/mcp"))
+	b.must("config", "set", "catalog.registries", fmt.Sprintf(`["down=%s","loop=%s","team=%s"]`, down.URL, loop.URL, r.URL))
+	if out := b.must("catalog", "search", "--cursor", "down:"); !strings.Contains(out, "--cursor 'loop:'") {
+		t.Errorf("the page of a registry that fails is\n%s\nwant the cursor of the next one", out)
+	}
+	b.serve()
+	b.scenario("browses", nil, nil)
+	b.must("config", "set", "catalog.registries", fmt.Sprintf(`["down=%s"]`, down.URL))
+	b.scenario("browses", map[string]any{"alone": true}, nil)
 }
 
 // The page finds a server in the catalogue, asks for its secret, shows what would run, and adds

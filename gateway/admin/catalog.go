@@ -130,6 +130,7 @@ type CatalogUpdate struct {
 	Name     string `json:"name"`
 	Version  string `json:"version"`
 	Newest   string `json:"newest,omitempty" doc:"newer version of its entry"`
+	Differs  string `json:"differs,omitempty" doc:"how its entry differs without being newer: an older version, or another one of the package"`
 	Message  string `json:"message,omitempty" doc:"of its publisher, if it is deprecated"`
 	Error    string `json:"error,omitempty" doc:"why yaya does not know"`
 }

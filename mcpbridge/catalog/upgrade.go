@@ -60,6 +60,32 @@ func Newer(a, b string) bool {
 	return len(y) > len(x)
 }
 
+// Differs says how an entry that is not newer differs from what a server was made from: by an
+// older version, or by another one of the package under the same version. "" is for the same.
+func Differs(x servers.Server, e Entry) string {
+	if x.Catalog == nil || e.Server.Version == "" || Newer(x.Catalog.Version, e.Server.Version) {
+		return ""
+	}
+	if e.Server.Version != x.Catalog.Version {
+		return fmt.Sprintf("its registry has the older version %s as the newest", cut.Text(e.Server.Version, 128))
+	}
+	o, err := e.Pick(x.Catalog.Package)
+	if err != nil || o.Runner == nil {
+		return ""
+	}
+	spec, err := o.Runner.spec(o.pack)
+	if err != nil || slices.Contains(x.Args, spec) {
+		return ""
+	}
+	name := spec[:len(spec)-len(versionOf(spec))]
+	for _, a := range x.Args {
+		if strings.HasPrefix(a, name) && versionOf(a) == a[len(name):] {
+			return fmt.Sprintf("its registry has %s under the same version %s, and it runs %s", spec, e.Server.Version, servers.Shown(a))
+		}
+	}
+	return "" // the command was edited
+}
+
 // Upgrade returns a server with the version of another entry of its name. All that the user has
 // entered stays: only the word that names the package changes.
 func Upgrade(x servers.Server, e Entry) (_ servers.Server, notes []string, err error) {

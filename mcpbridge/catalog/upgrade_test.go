@@ -62,6 +62,23 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
+func TestDiffers(t *testing.T) {
+	x := servers.Server{Name: "w", Transport: servers.Stdio, Command: "npx", Args: []string{"-y", "@sky/weather@1.2.3"}, Catalog: &servers.Origin{Registry: "official", Name: "io.github.sky/weather", Version: "1.2.3", Package: "npm"}}
+	for name, c := range map[string]struct{ entry, want string }{
+		"the same":        {weather, ""},
+		"newer":           {strings.ReplaceAll(weather, "1.2.3", "1.2.4"), ""},
+		"older":           {strings.ReplaceAll(weather, "1.2.3", "1.2.2"), "its registry has the older version 1.2.2 as the newest"},
+		"another package": {strings.Replace(weather, `"@sky/weather","version":"1.2.3"`, `"@sky/weather","version":"1.2.0"`, 1), "its registry has @sky/weather@1.2.0 under the same version 1.2.3, and it runs @sky/weather@1.2.3"},
+	} {
+		if got := Differs(x, entryOf(t, c.entry)); got != c.want {
+			t.Errorf("%s: Differs = %q, want %q", name, got, c.want)
+		}
+	}
+	if got := Differs(x, Entry{}); got != "" {
+		t.Errorf("of an entry that is not known: Differs = %q, want nothing", got)
+	}
+}
+
 func TestNewest(t *testing.T) {
 	r := newRegistry(t, wire(weather, "active"))
 	c, at := newCatalog(t, nil, Registry{"official", r.URL})
