@@ -1905,6 +1905,8 @@ export interface components {
             website?: string;
         };
         CatalogUpdate: {
+            /** @description how its entry differs without being newer: an older version, or another one of the package */
+            differs?: string;
             /** @description why yaya does not know */
             error?: string;
             /** @description of its publisher, if it is deprecated */
