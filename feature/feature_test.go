@@ -735,7 +735,7 @@ func FuzzClean(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string, limit int) {
 		limit = 16 + (limit&0xffff)%512
 		got := feature.Clean(s, limit)
-		if len(got) > limit || strings.ContainsAny(got, "\x1b\x00\x7f\r\u202e\u2066\u200b") {
+		if len(got) > limit || strings.ContainsAny(got, "\u3164\u115f\u2800\ufe00\U000e0100\x1b\x00\x7f\r\u202e\u2066\u200b") {
 			t.Fatalf("%d bytes of %d: %q", len(got), limit, got)
 		}
 	})

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/yaya-ai/yaya/internal/cut"
+	"github.com/yaya-ai/yaya/internal/invisible"
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
@@ -105,24 +106,21 @@ func define(info Info, s Spec) (tool.Definition, error) {
 }
 
 // Clean makes untrusted text safe to show and bounded: control characters,
-// bidirectional overrides, zero-width and tag characters become visible escapes,
-// except line breaks and tabs. A cut is marked.
+// bidirectional overrides, zero-width and other invisible characters become visible escapes,
+// except line breaks and tabs, and the selectors that emoji consist of. A cut is marked.
 func Clean(s string, limit int) string {
 	const mark = "… [cut]"
 	var b strings.Builder
-	for _, r := range s {
-		var piece string
+	var before rune
+	for i, r := range s {
+		piece := string(r)
 		switch {
-		case r == '\n' || r == '\t':
-			piece = string(r)
-		case r == utf8.RuneError, unicode.Is(unicode.C, r), r == '\u2028', r == '\u2029',
-			r >= 0xfe00 && r <= 0xfe0e, r >= 0xe0100 && r <= 0xe01ef:
-			// C holds the control, format, private-use and unassigned characters;
-			// variation selectors can smuggle bytes.
+		case r == '\n', r == '\t', invisible.OfEmoji(before, r, s[min(len(s), i+len(piece)):]):
+		case r == utf8.RuneError, unicode.Is(unicode.C, r), invisible.Is(r):
+			// C holds the unassigned characters, too.
 			piece = fmt.Sprintf(`\u{%x}`, r)
-		default:
-			piece = string(r)
 		}
+		before = r
 		if b.Len()+len(piece) > limit {
 			return cut.Bytes(b.String(), limit-len(mark)) + mark
 		}

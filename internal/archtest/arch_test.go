@@ -126,6 +126,7 @@ var allowed = map[string][]string{
 	"internal/peerbench":            {"internal/bench/load", "internal/freeport", "internal/jsonrpc", "internal/sse"},
 	"internal/fastpath":             {"internal/bufpool", "internal/callctx"},
 	"internal/traffic":              {"internal/cut", "internal/hostfile"},
+	"internal/screen":               {"internal/invisible"},
 	"internal/linelog":              {"internal/cut", "internal/worded"},
 	"internal/llmhttp":              {"internal/cut"},
 	"internal/lsp":                  {"internal/cut"},

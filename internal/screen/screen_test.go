@@ -57,14 +57,14 @@ func TestMarkdown(t *testing.T) {
 
 // Hostile text: nothing acts on the terminal, and each character that would is shown.
 func TestNothingActs(t *testing.T) {
-	evil := "\x1b]52;c;aGk=\x07 \x1b[2J \x1b]0;t\x1b\\ \u009b31m \u202ertl \u2066 \u200b \x00 \x7f \u200d \r" + strings.Repeat("\u0301", 50)
+	evil := "\x1b]52;c;aGk=\x07 \x1b[2J \x1b]0;t\x1b\\ \u009b31m \u202ertl \u2066 \u200b \x00 \x7f \u200d \u3164 b\ufe0f \U000e0100 \r" + strings.Repeat("\u0301", 50)
 	for _, around := range []string{"%s", "# %s", "- %s", "> %s", "**%s**", "`%s`", "[%s](x)", "[x](%s)", "```\n%s\n```", "```go\n\"%s\n```", "|%s|b|\n|-|-|\n|%[1]s|c|", "<https://%s>", "```%s\nx"} {
 		for _, l := range Render(Colours, fmt.Sprintf(around, evil), 40) {
 			safe(t, l, 40)
 		}
 	}
 	got := Clean(evil, 1000)
-	for _, want := range []string{`\u{1b}]52;c;`, `\u{9b}31m`, `\u{202e}rtl`, `\u{200b}`, `\u{0}`, `\u{7f}`} {
+	for _, want := range []string{`\u{1b}]52;c;`, `\u{9b}31m`, `\u{202e}rtl`, `\u{200b}`, `\u{0}`, `\u{7f}`, `\u{3164}`, `\u{fe0f}`, `\u{e0100}`} {
 		if !strings.Contains(got, want) {
 			t.Errorf("Clean shows %q, want %q in it", got, want)
 		}

@@ -4,8 +4,11 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/charmbracelet/x/ansi"
+
+	"github.com/yaya-ai/yaya/internal/invisible"
 )
 
 // maxMarks bounds the combining marks of one character: more of them reach into other lines.
@@ -24,7 +27,8 @@ type cell struct {
 func Clean(s string, limit int) string {
 	var b strings.Builder
 	n := 0
-	for _, r := range s {
+	var before rune
+	for i, r := range s {
 		if n == limit {
 			b.WriteString("…")
 			break
@@ -34,7 +38,10 @@ func Clean(s string, limit int) string {
 			b.WriteString(`\n`)
 			continue
 		}
-		b.WriteString(visible(r))
+		if !invisible.OfEmoji(before, r, s[min(len(s), i+utf8.RuneLen(r)):]) {
+			b.WriteString(visible(r)) // without the selectors of emoji, as in cells
+		}
+		before = r
 	}
 	return b.String()
 }
@@ -44,7 +51,7 @@ func visible(r rune) string {
 	switch {
 	case r == '\t':
 		return "  "
-	case r == unicode.ReplacementChar, !unicode.IsPrint(r):
+	case r == unicode.ReplacementChar, !unicode.IsPrint(r), invisible.Is(r):
 		return fmt.Sprintf(`\u{%x}`, r)
 	}
 	return string(r)
@@ -66,13 +73,16 @@ func cells(spans []span) (out []cell) {
 		n += len(s.text)
 	}
 	out = make([]cell, 0, n)
+	var before rune
 	for _, s := range spans {
 		for i, r := range s.text {
-			if r >= ' ' && r < 0x7f { // most are
+			switch {
+			case r >= ' ' && r < 0x7f: // most are
 				out = append(out, cell{s.text[i : i+1], s.style, 1, 0})
-				continue
+			case !invisible.OfEmoji(before, r, s.text[min(len(s.text), i+utf8.RuneLen(r)):]):
+				out = appendCell(out, r, s.style)
 			}
-			out = appendCell(out, r, s.style)
+			before = r
 		}
 	}
 	return out
@@ -87,7 +97,7 @@ func appendCell(out []cell, r rune, style string) []cell {
 	plain := text == string(r)
 	width := ansi.StringWidth(text)
 	switch {
-	case last != nil && (r >= 0xfe00 && r <= 0xfe0f || r >= 0x1f3fb && r <= 0x1f3ff):
+	case last != nil && r >= 0x1f3fb && r <= 0x1f3ff:
 		return out
 	case last != nil && r == 0x200d && last.width == 2:
 		return out

@@ -2,29 +2,39 @@
 // @ts-check
 import { language, locale, t } from './words.js';
 
+// Characters that a reader does not see, or that change how others appear: of control and format,
+// fillers, blanks, variation selectors, tags. Go has the same rule in internal/invisible.
+const HIDDEN =
+  '[\\p{Cc}\\p{Cf}\\p{Co}\\p{Cs}\\p{Default_Ignorable_Code_Point}\\u2028\\u2029\\u2800]';
+// The selector that an emoji consists of.
+const SELECTOR = '(?<=[0-9#*])\\ufe0f(?=\\u20e3)|(?<=(?![0-9#*])\\p{Emoji})\\ufe0f';
+// Joiners between emoji, and in scripts whose letters they shape.
+const SHAPED = '(?![\\p{sc=Latin}\\p{sc=Greek}\\p{sc=Cyrillic}\\p{sc=Han}])[\\p{L}\\p{M}]';
+const JOINED =
+  '(?<=\\p{Emoji}\\ufe0f?)(?<![0-9#*])\\u200d(?=\\p{Extended_Pictographic})' +
+  `|(?<=${SHAPED})[\\u200c\\u200d](?=${SHAPED})`;
+
+const NAME = new RegExp(`${SELECTOR}|(${HIDDEN})`, 'gu');
+const PROSE = new RegExp(`${SELECTOR}|${JOINED}|(${HIDDEN})`, 'gu');
+
+/** @param {string} c */
+const escaped = (c) => '\\u{' + (c.codePointAt(0) ?? 0).toString(16) + '}';
+
 /** Makes invisible characters, and those that change how others appear, visible: control
  * characters, directional marks, tags, joiners.
  * @param {unknown} s @param {boolean} [lines] keeps line breaks and tabs
  * @returns {string} */
-export function plain(s, lines) {
-  return String(s ?? '').replace(/[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029\u{e0000}-\u{e007f}]/gu, (c) =>
-    lines && (c === '\n' || c === '\t') ? c : '\\u{' + (c.codePointAt(0) ?? 0).toString(16) + '}',
+export const plain = (s, lines) =>
+  String(s ?? '').replace(NAME, (c, hidden) =>
+    !hidden || (lines && (c === '\n' || c === '\t')) ? c : escaped(c),
   );
-}
 
-/** The same for prose, which may contain joiners: emoji and many scripts need them.
+/** The same for prose, which may contain joiners where emoji and scripts need them.
  * @param {unknown} s @returns {string} */
-export function prose(s) {
-  return String(s ?? '').replace(
-    /[\p{Cc}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\u2028\u2029\u{e0000}-\u{e007f}]/gu,
-    (c) =>
-      c === '\n' || c === '\t'
-        ? c
-        : c === '\r'
-          ? ''
-          : '\\u{' + (c.codePointAt(0) ?? 0).toString(16) + '}',
+export const prose = (s) =>
+  String(s ?? '').replace(PROSE, (c, hidden) =>
+    !hidden || c === '\n' || c === '\t' ? c : c === '\r' ? '' : escaped(c),
   );
-}
 
 /** @param {unknown} v @returns {string} */
 export function pretty(v) {

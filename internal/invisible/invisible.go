@@ -1,0 +1,38 @@
+// Package invisible tells the characters that a reader does not see. Text of others can hide
+// words in them, or make two names look alike, so whatever shows such text shows them as escapes.
+//
+// The page has the same rule (gateway/dashboard/page/text.js); a test in cmd/yaya compares both.
+package invisible
+
+import (
+	"strings"
+	"unicode"
+)
+
+// selector asks for the coloured form of the character before it.
+const selector = '\ufe0f'
+
+// Is reports whether r is a control or format character, one for private use, a separator of
+// lines, or a filler of a script, a blank of braille or a variation selector, which count as
+// printable.
+func Is(r rune) bool {
+	if r >= ' ' && r < 0x7f {
+		return false
+	}
+	return r == '\u2800' || unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Cs, unicode.Zl, unicode.Zp,
+		unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
+}
+
+// OfEmoji reports whether r is the selector that an emoji consists of: it follows the character
+// before, and after is the text behind it.
+func OfEmoji(before, r rune, after string) bool {
+	switch {
+	case r != selector:
+		return false
+	case before < 0x80:
+		return strings.ContainsRune("0123456789#*", before) && strings.HasPrefix(after, "\u20e3") // a key
+	case before >= '\u2190' && unicode.Is(unicode.Sm, before), strings.ContainsRune("‼⁉〰", before):
+		return true
+	}
+	return unicode.Is(unicode.So, before)
+}

@@ -1,0 +1,42 @@
+package invisible_test
+
+import (
+	"testing"
+
+	"github.com/yaya-ai/yaya/internal/invisible"
+)
+
+func TestIs(t *testing.T) {
+	for _, r := range "\x00\x1b\x7f\u00ad\u034f\u115f\u1160\u17b4\u180b\u200b\u200d\u202e\u2060\u2800\u3164\ufe00\ufe0f\ufeff\uffa0\U000e0041\U000e0100\U000e01ef" {
+		if !invisible.Is(r) {
+			t.Errorf("Is(%U) = false, want true", r)
+		}
+	}
+	for _, r := range " aé漢한☎👍́" {
+		if invisible.Is(r) {
+			t.Errorf("Is(%U) = true, want false", r)
+		}
+	}
+}
+
+func TestOfEmoji(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		before, r rune
+		after     string
+		want      bool
+	}{
+		{"a heart", '❤', '\ufe0f', "", true},
+		{"an arrow", '↔', '\ufe0f', "", true},
+		{"a key", '1', '\ufe0f', "\u20e3", true},
+		{"a digit", '1', '\ufe0f', "2", false},
+		{"a letter", 'a', '\ufe0f', "", false},
+		{"a second selector", '\ufe0f', '\ufe0f', "", false},
+		{"the first character", 0, '\ufe0f', "", false},
+		{"another selector", '❤', '\ufe0e', "", false},
+	} {
+		if got := invisible.OfEmoji(c.before, c.r, c.after); got != c.want {
+			t.Errorf("OfEmoji of %s = %v, want %v", c.name, got, c.want)
+		}
+	}
+}
