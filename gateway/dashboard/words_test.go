@@ -2,12 +2,16 @@ package dashboard_test
 
 import (
 	"encoding/json"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/yaya-ai/yaya/internal/sandbox"
+	"github.com/yaya-ai/yaya/kernel/config"
 )
 
 const quoted = `'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"`
@@ -73,10 +77,38 @@ func literal(s string) (string, bool) {
 	return out, err == nil
 }
 
+// said returns the texts that yaya sends and each language has, by the keys that said.js looks
+// for, each with its source.
+func said() map[string]string {
+	all := map[string]string{}
+	for _, k := range config.Keys {
+		all["setting: "+k.Doc] = "the setting " + k.Name
+		if k.Unset() != "" {
+			all["setting: "+k.Unset()] = "the setting " + k.Name
+		}
+	}
+	for _, p := range sandbox.Profiles() {
+		all["sandbox: "+sandbox.About(p)] = "the profile " + p
+	}
+	for _, need := range sandbox.Need(math.MaxUint32 >> 1).Names() {
+		all["sandbox: "+need] = "the sandbox"
+	}
+	for _, programs := range []string{"agents' commands", "checks of agents' work"} {
+		all["sandbox: "+programs] = "daemon/sandboxreport.go"
+	}
+	for _, why := range []string{"devices are enrolled, or have lasting tokens", "auth.issuer admits others"} {
+		all["traffic: "+why] = "daemon/traffic.go"
+	}
+	return all
+}
+
 // UI-01: each language has every text of the page, with the same values in it, and none that
 // the page does not have.
 func TestLanguagesAreComplete(t *testing.T) {
 	want := texts(t)
+	for text, from := range said() {
+		want[text] = from
+	}
 	if len(want) < 50 {
 		t.Fatalf("the page has %d texts, want all of it", len(want))
 	}

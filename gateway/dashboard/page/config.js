@@ -3,8 +3,9 @@
 import { useEffect, useState } from './vendor/hooks.js';
 import { api, seg } from './api.js';
 import { Confirm } from './dialog.js';
+import { Said, said } from './said.js';
 import { Edit, Switch } from './settingedit.js';
-import { href, may, useLoaded } from './state.js';
+import { may, useLoaded } from './state.js';
 import { style } from './style.js';
 import { plain } from './text.js';
 import { ThisBrowser } from './thisbrowser.js';
@@ -62,14 +63,14 @@ const Row = ({ s, write, change }) =>
   html`<li class="setting">
     <span class="two">
       <code class="strong"><${Name} text=${s.key} max=${100} /></code>
-      ${s.doc && html`<small lang="en">${plain(s.doc)}</small>`}
+      ${s.doc && html`<small><${Said} of="setting" text=${s.doc} /></small>`}
     </span>
     <span class="value">
       ${s.type === 'boolean'
         ? html`<${Switch} s=${s} write=${write} />`
         : html`<code>
             <${Name}
-              text=${s.value === undefined && s.unset ? s.unset : worded(s.value)}
+              text=${s.value === undefined && s.unset ? said('setting', s.unset) : worded(s.value)}
               max=${80} />
           </code>`}
       ${s.origin &&
@@ -113,13 +114,10 @@ export default function Config({ rest: [named = ''] }) {
   return html`<${View}
     title=${t('Settings')}
     actions=${write &&
-    html`
-      <a class="button" href=${href('start')}><${Icon} of="play" />${t('Setup')}</a>
-      <button type="button" onClick=${() => setEdit({})}>
-        <${Icon} of="plus" />
-        ${t('Set a value')}
-      </button>
-    `}>
+    html`<button type="button" onClick=${() => setEdit({})}>
+      <${Icon} of="plus" />
+      ${t('Set a value')}
+    </button>`}>
     ${!words.length && !changed && html`<${ThisBrowser} />`}
     <div class="filters top">
       <input
@@ -142,7 +140,9 @@ export default function Config({ rest: [named = ''] }) {
       ${(/** @type {Setting[]} */ d) => {
         const some = d.filter(
           (r) =>
-            words.every((w) => `${r.key} ${r.doc ?? ''}`.toLowerCase().includes(w)) &&
+            words.every((w) =>
+              `${r.key} ${r.doc ?? ''} ${said('setting', r.doc ?? '')}`.toLowerCase().includes(w),
+            ) &&
             (!changed || (r.origin && r.origin !== 'default')),
         );
         if (!some.length) return html`<${Empty}>${t('No settings match.')}<//>`;

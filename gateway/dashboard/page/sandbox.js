@@ -2,6 +2,7 @@
 // and the command that changes that.
 // @ts-check
 import { Command } from './copy.js';
+import { Said } from './said.js';
 import { href, useLoaded } from './state.js';
 import { plain } from './text.js';
 import { style } from './style.js';
@@ -39,7 +40,7 @@ function Programs({ all, profile }) {
         ${i > 0 && ', '}
         ${x.kind === 'server'
           ? html`<a href=${href('servers', x.name ?? '')}><${Name} text=${x.name} max=${40} /></a>`
-          : html`<span lang="en">${plain(x.name)}</span>`}
+          : html`<${Said} of="sandbox" text=${x.name} />`}
       `,
   );
 }
@@ -110,7 +111,7 @@ export default function Sandbox() {
             <td>
               ${p.backend === 'off'
                 ? t('all rights of your user')
-                : html`<span lang="en">${p.about}</span>`}
+                : html`<${Said} of="sandbox" text=${p.about} />`}
             </td>
             <td class=${p.lacks.length ? 'bad' : ''}>
               ${p.backend === 'off'
@@ -122,7 +123,7 @@ export default function Sandbox() {
                           ${i > 0 && ', '}
                           ${x === 'hosts'
                             ? t('hosts: the network is off')
-                            : html`<span lang="en">${x}</span>`}
+                            : html`<${Said} of="sandbox" text=${x} />`}
                         `,
                     )
                   : t('nothing')}

@@ -1,8 +1,9 @@
 // The sandbox of a server, its enforced parts, and its refusals.
 // @ts-check
 import { Command } from './copy.js';
+import { said } from './said.js';
 import { href } from './state.js';
-import { plain } from './text.js';
+import { listed, plain } from './text.js';
 import { html, Name } from './ui.js';
 import { t } from './words.js';
 
@@ -37,7 +38,7 @@ export function Boxed({ of, server }) {
         <dt>${t('Enforced')}</dt>
         <dd>
           ${t('{parts} ({backend})', {
-            parts: plain((of.enforced ?? []).join(', ')) || t('nothing'),
+            parts: listed((of.enforced ?? []).map((x) => said('sandbox', x))) || t('nothing'),
             backend: plain(of.backend),
           })}
         </dd>

@@ -3,6 +3,7 @@
 import { useState } from './vendor/hooks.js';
 import { api, seg } from './api.js';
 import { Dialog } from './dialog.js';
+import { Said } from './said.js';
 import { plain } from './text.js';
 import { Do, Field, html, Problem, typed } from './ui.js';
 import { rich, t } from './words.js';
@@ -82,7 +83,7 @@ export function Edit({ row, done }) {
     done();
   };
   return html`<${Dialog} title=${row.key ?? t('Set a value')} onClose=${done}>
-    ${row.doc && html`<p lang="en">${plain(row.doc)}</p>`}
+    ${row.doc && html`<p><${Said} of="setting" text=${row.doc} /></p>`}
     ${!row.key &&
     html`<${Field} label=${t('Key')} hint=${t('As in plugin.NAME.FIELD or approval.groups.NAME.')}>
       ${(/** @type {string} */ id) =>
@@ -94,7 +95,7 @@ export function Edit({ row, done }) {
     ${row.unset &&
     html`<p class="faint">
       ${rich('Without a value: {what}', {
-        what: html`<bdi lang="en">${plain(row.unset)}</bdi>`,
+        what: html`<bdi><${Said} of="setting" text=${row.unset} /></bdi>`,
       })}
     </p>`}
     <div class="buttons">

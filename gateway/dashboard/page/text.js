@@ -36,6 +36,9 @@ export const prose = (s) =>
     !hidden || c === '\n' || c === '\t' ? c : c === '\r' ? '' : escaped(c),
   );
 
+/** A description on one line: its line breaks are spaces, and no escapes. @param {unknown} s */
+export const oneLine = (s) => String(s ?? '').replace(/[\t\n\r ]+/g, ' ');
+
 /** @param {unknown} v @returns {string} */
 export function pretty(v) {
   try {
@@ -67,13 +70,19 @@ export const listed = (names) =>
 /** The message of an error. @param {unknown} e */
 export const words = (e) => plain(e instanceof Error ? e.message : e);
 
+// Of all times: the lists have 24 hours, whatever the locale has.
+export const HOURS = /** @type {const} */ ({ hourCycle: 'h23' });
+
+/** A moment, whole. @param {Date | string} at */
+export const exact = (at) => new Date(at).toLocaleString(locale(), HOURS);
+
 /** A time in words: relative if it was in the last day, the time of day if it comes within one.
  * @param {Date} d @param {number} now */
 export function when(d, now) {
   const s = (now - d.getTime()) / 1000;
   if (s < -45)
     return s > -86_400
-      ? d.toLocaleTimeString(locale(), { timeStyle: 'short' })
+      ? d.toLocaleTimeString(locale(), { timeStyle: 'short', ...HOURS })
       : d.toLocaleDateString(locale());
   if (s < 45) return t('now');
   if (s < 3600) return t('{n} min ago', { n: Math.max(1, Math.round(s / 60)) });

@@ -6,12 +6,13 @@ import { Detail } from './call.js';
 import { Calls, query } from './calls.js';
 import { List } from './calllist.js';
 import { Legend, Plot } from './plot.js';
+import { said } from './said.js';
 import { go, useLoaded } from './state.js';
 import { style } from './style.js';
-import { plain } from './text.js';
+import { exact } from './text.js';
 import { toast } from './toast.js';
 import { Do, Empty, Field, html, Icon, Problem, Skeleton, typed, View } from './ui.js';
-import { count, locale, t } from './words.js';
+import { count, t } from './words.js';
 
 style('traffic');
 
@@ -42,9 +43,6 @@ export function parsed(text) {
   if (/(^|\s)failed(\s|$)/.test(text)) f.errors = true;
   return f;
 }
-
-/** @param {string} at */
-const moment = (at) => new Date(at).toLocaleString(locale());
 
 /** @param {Filter & {span: number}} f */
 export function worded(f) {
@@ -199,8 +197,11 @@ export default function Traffic({ rest: [text = '', open = ''] }) {
         ? t(
             'Arguments and results are recorded of failed calls only: see traffic.bodies in Settings.',
           )
-        : t('Arguments and results are not recorded: see traffic.bodies in Settings.')}
-      ${c.why && ` (${plain(c.why)})`}
+        : c.why
+          ? t('Arguments and results are not recorded ({why}): see traffic.bodies in Settings.', {
+              why: said('traffic', c.why),
+            })
+          : t('Arguments and results are not recorded: see traffic.bodies in Settings.')}
     </p>`}
     ${c &&
     c.lost > 0 &&
@@ -213,7 +214,7 @@ export default function Traffic({ rest: [text = '', open = ''] }) {
     </p>`}
     ${f.since && f.until
       ? html`<p class="faint">
-          ${t('Calls from {from} to {to}', { from: moment(f.since), to: moment(f.until) })}
+          ${t('Calls from {from} to {to}', { from: exact(f.since), to: exact(f.until) })}
         </p>`
       : html`<${Histogram} f=${f} last=${c?.list.at(-1)?.id ?? 0} />`}
     <div class=${open ? 'split open' : 'split'}>
