@@ -111,8 +111,15 @@ func (s *Service) Title(id string) string {
 	if event.CheckClientSession(id) != nil {
 		return ""
 	}
-	r, _ := s.peek(id)
-	return r.Title
+	if r, _ := s.peek(id); r.Title != "" {
+		return r.Title
+	}
+	// One that yaya run made is known by its tape alone.
+	found, _, err := s.cfg.Sessions.Page(session.Place{}, 1, func(other, _ string) bool { return other == id })
+	if err != nil || len(found) == 0 {
+		return ""
+	}
+	return found[0].Title
 }
 
 // mark is the word by which the index knows a session: its status, and the key of the

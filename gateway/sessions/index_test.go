@@ -196,3 +196,22 @@ func TestForkHasAttachments(t *testing.T) {
 	}
 	w.must("POST", "/v1/sessions/"+child+"/messages", fmt.Sprintf(`{"role":"user","auto_run":false,"parts":[{"type":"file","ref":%q}]}`, ref), 202)
 }
+
+// A session that yaya run has made has no record of its own here, and a title all the same.
+func TestTitleOfATape(t *testing.T) {
+	w := newWorld(t, "")
+	id := w.create()
+	w.say(id, "hello")
+	w.idle(id)
+	w.stop()
+	if err := os.Remove(filepath.Join(w.dir, "sessions", id, "session.json")); err != nil {
+		t.Fatal(err)
+	}
+	w.start("")
+	if got := w.s.Title(id); got != "hello" {
+		t.Errorf("Title = %q, want %q", got, "hello")
+	}
+	if got := w.s.Title("unknown"); got != "" {
+		t.Errorf("Title of an unknown session = %q, want none", got)
+	}
+}
