@@ -6,10 +6,10 @@ import { exactly, outcomeOf, toneOf } from './calllist.js';
 import { Copy } from './copy.js';
 import { Dialog } from './dialog.js';
 import { href, may, useLoaded } from './state.js';
-import { ms, plain, pretty, size } from './text.js';
+import { exact, ms, plain, pretty, size } from './text.js';
 import { toast } from './toast.js';
 import { Do, Empty, html, Icon, Name, Of, Pre } from './ui.js';
-import { locale, rich, t } from './words.js';
+import { rich, t } from './words.js';
 
 /** @typedef {Admin<'Record'>} Call */
 
@@ -121,9 +121,7 @@ function Parts({ c }) {
           <span class=${'dot ' + toneOf(c)}></span>
           <span class="cap">${outcomeOf(c)}</span>
         </span>
-        <span class="faint" title=${new Date(c.time).toLocaleString(locale())}>
-          ${exactly(c.time)}
-        </span>
+        <span class="faint" title=${exact(c.time)}>${exactly(c.time)}</span>
         <span class="faint">${ms(c.took_ms)}</span>
       </p>
     </header>
@@ -166,14 +164,18 @@ function Parts({ c }) {
         <dd>
           ${c.origin === 'loop'
             ? html`<a href=${href('chat', c.session)}><${Name} text=${c.session} max=${80} /></a>`
-            : html`<${Name} text=${c.session} max=${80} />`}
+            : c.origin === 'api' && c.session.startsWith('_bridge:')
+              ? t('the page')
+              : html`<${Name} text=${c.session} max=${80} />`}
         </dd>
       `}
       <dt>${t('Approval')}</dt>
       <dd>
         ${c.approval
           ? t('A person approved this very call')
-          : t('No person has approved this very call')}
+          : c.origin === 'api'
+            ? t('The call counts as approved by its caller')
+            : t('No person has approved this very call')}
       </dd>
       ${c.trace &&
       html`<dt>${t('Trace')}</dt><dd><code><${Name} text=${c.trace} max=${64} /></code></dd>`}

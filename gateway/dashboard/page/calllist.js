@@ -2,9 +2,9 @@
 // reads.
 // @ts-check
 import { useEffect, useLayoutEffect, useRef, useState } from './vendor/hooks.js';
-import { ms, size, stateWord } from './text.js';
+import { exact, ms, size, stateWord } from './text.js';
 import { html, Name } from './ui.js';
-import { count, locale, t } from './words.js';
+import { count, t } from './words.js';
 
 /** @typedef {Admin<'Record'>} Call */
 
@@ -118,9 +118,7 @@ export function List({ calls, open, choose }) {
               setActive(c.id);
               choose(c.id);
             }}>
-            <span class="faint" title=${new Date(c.time).toLocaleString(locale())}>
-              ${exactly(c.time)}
-            </span>
+            <span class="faint" title=${exact(c.time)}>${exactly(c.time)}</span>
             <span class="cut who"><${Name} text=${c.client || c.origin} max=${40} /></span>
             <span class="cut what">
               <span class="faint"><${Name} text=${c.server || 'yaya'} max=${40} /></span>

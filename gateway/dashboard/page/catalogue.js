@@ -179,8 +179,8 @@ function Updates() {
         (/** @type {Admin<'CatalogUpdate'>} */ u) =>
           html`<li key=${u.server} class="flex">
             <span class="grow">
-              <b><${Name} text=${u.server} max=${64} /></b> ${plain(u.version)}
-              → ${plain(u.newest)}
+              <b><${Name} text=${u.server} max=${64} /></b> ${' '}
+              ${`${plain(u.version)} → ${plain(u.newest)}`}
             </span>
             ${may('config:write') &&
             html`<${Do}

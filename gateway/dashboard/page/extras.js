@@ -1,7 +1,7 @@
 // The hooks and skills of the user, of packages, and of the folder that yaya runs in.
 // @ts-check
 import { useLoaded } from './state.js';
-import { listed, ms, plain } from './text.js';
+import { listed, ms, oneLine, plain } from './text.js';
 import { Empty, html, Name, Of } from './ui.js';
 import { count, rich, t } from './words.js';
 
@@ -104,7 +104,7 @@ export function Skills() {
                       </span>
                     </td>
                     <td role="cell" class="p3">
-                      <${Name} text=${s.description} max=${300} />
+                      <${Name} text=${oneLine(s.description)} max=${300} />
                       ${s.warnings.map(
                         (w) =>
                           html`<br /><small class="warn"><${Name} text=${w} max=${200} /></small>`,

@@ -1,6 +1,6 @@
 // Builds a form from a JSON schema, and JSON from the filled form.
 // @ts-check
-import { plain } from './text.js';
+import { oneLine, plain } from './text.js';
 import { Field, html, Name, typed } from './ui.js';
 import { t } from './words.js';
 
@@ -85,7 +85,7 @@ export function Input({ field: f, value, set }) {
     <${Name} text=${f.schema.title || f.name} max=${80} />
     ${f.required ? html` <span aria-label=${t('needed')}>*</span>` : ''}
   `;
-  const hint = html`<${Name} text=${f.schema.description ?? ''} max=${300} />`;
+  const hint = html`<${Name} text=${oneLine(f.schema.description)} max=${300} />`;
   const on = typed(set);
   return html`<${Field} label=${label} hint=${f.schema.description && hint}>
     ${(/** @type {string} */ id) => {

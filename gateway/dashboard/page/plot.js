@@ -4,6 +4,7 @@
 import { useRef, useState } from './vendor/hooks.js';
 import { Signal } from './state.js';
 import { style } from './style.js';
+import { HOURS } from './text.js';
 import { html } from './ui.js';
 import { locale, t } from './words.js';
 
@@ -32,7 +33,7 @@ const DAY = 86_400_000;
 function clocks(times) {
   const long = (times.at(-1) ?? 0) - times[0] > 1.5 * DAY;
   const day = /** @type {const} */ ({ month: 'short', day: 'numeric' });
-  const time = /** @type {const} */ ({ hour: '2-digit', minute: '2-digit' });
+  const time = /** @type {const} */ ({ hour: '2-digit', minute: '2-digit', ...HOURS });
   const words = (/** @type {Intl.DateTimeFormatOptions} */ o) => (/** @type {number} */ at) =>
     new Date(at).toLocaleString(locale(), o);
   const days = times[1] - times[0] > DAY / 2; // a day may have 23 hours

@@ -3,7 +3,7 @@
 import { api, seg } from './api.js';
 import { Hooks, Skills } from './extras.js';
 import { href, may, useLoaded } from './state.js';
-import { listed, plain, pretty } from './text.js';
+import { listed, oneLine, plain, pretty } from './text.js';
 import { style } from './style.js';
 import { Do, Empty, html, Icon, Name, Of, Pre, State, Table, Time, View } from './ui.js';
 import { rich, t } from './words.js';
@@ -202,7 +202,10 @@ function One({ p, health, again }) {
             })}
       </dd>
       ${of?.description &&
-      html`<dt>${t('Description')}</dt><dd><${Name} text=${of.description} max=${500} /></dd>`}
+      html`
+        <dt>${t('Description')}</dt>
+        <dd><${Name} text=${oneLine(of.description)} max=${500} /></dd>
+      `}
       ${!!p.guards?.length &&
       html`
         <dt>${t('Guards')}</dt>

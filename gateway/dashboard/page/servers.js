@@ -124,7 +124,7 @@ const Rows = ({ rows, write, waiting }) =>
           <th role="columnheader" class="num">p95</th>
           <th role="columnheader" class="num">${t('Errors')}</th>
           <th role="columnheader" class="num">${t('Tools')}</th>
-          <th role="columnheader"><span class="sr">${t('Reason and actions')}</span></th>
+          <th role="columnheader"><span class="sr">${t('Actions')}</span></th>
         </tr>
       </thead>
       <tbody role="rowgroup">
@@ -143,7 +143,7 @@ const Rows = ({ rows, write, waiting }) =>
 function Row({ s, write, waits }) {
   const off = s.state === 'disabled';
   const rate = s.calls.total ? (s.calls.errors / s.calls.total) * 100 : 0;
-  return html`<tr role="row">
+  const first = html`<tr role="row" class=${s.reason ? 'more' : ''}>
     <td role="cell" class="p1">
       <span class="flex">
         <${Tile} name=${s.name} />
@@ -164,9 +164,6 @@ function Row({ s, write, waits }) {
     <td role="cell" class="num">${s.tools}</td>
     <td role="cell" class="p3">
       <span class="flex">
-        <small class=${TROUBLE.includes(s.state) ? 'bad grow' : 'faint grow'}>
-          <${Name} text=${s.reason ?? ''} max=${120} />
-        </small>
         ${waits &&
         html`<a class="button small" href=${href('servers', s.name, 'trust')}>
           ${count(changesOf(waits), 'Compare {n} change', 'Compare {n} changes')}
@@ -191,4 +188,15 @@ function Row({ s, write, waits }) {
       </span>
     </td>
   </tr>`;
+  if (!s.reason) return first;
+  return html`
+    ${first}
+    <tr role="row" class="why">
+      <td role="cell" colspan="9">
+        <small class=${TROUBLE.includes(s.state) ? 'bad' : 'faint'}>
+          <${Name} text=${s.reason} max=${240} />
+        </small>
+      </td>
+    </tr>
+  `;
 }

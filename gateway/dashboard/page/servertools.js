@@ -3,7 +3,7 @@
 import { useRef, useState } from './vendor/hooks.js';
 import { api, seg } from './api.js';
 import { href, may, useLoaded } from './state.js';
-import { plain, words } from './text.js';
+import { oneLine, plain, words } from './text.js';
 import { Empty, html, Name, Of, typed } from './ui.js';
 import { count, t } from './words.js';
 
@@ -106,7 +106,7 @@ function Line({ r, s, there }) {
         : html`<code><${Name} text=${r.name} max=${80} /></code>`}
       <small class="cut">
         ${tool
-          ? html`<${Name} text=${tool.title || tool.description} max=${160} />`
+          ? html`<${Name} text=${oneLine(tool.title || tool.description)} max=${160} />`
           : r.pattern
             ? t('A pattern in the configuration: these are not offered')
             : t('Not offered')}

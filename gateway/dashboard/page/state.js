@@ -60,7 +60,7 @@ const parts = () =>
       try {
         return decodeURIComponent(s);
       } catch {
-        return '';
+        return s; // no view has such a name
       }
     });
 export const route = new Signal(parts());

@@ -7,7 +7,7 @@ import { Markdown } from './markdown.js';
 import { Blocks } from './result.js';
 import { go, href, may, useLoaded } from './state.js';
 import { style } from './style.js';
-import { ms, plain, pretty } from './text.js';
+import { ms, oneLine, plain, pretty } from './text.js';
 import { Tile } from './tile.js';
 import { Do, Empty, Field, html, Name, Of, Pre, Problem, State, typed, View } from './ui.js';
 import { count, rich, t } from './words.js';
@@ -142,7 +142,7 @@ const Row = ({ x }) =>
     <${Tile} name=${x.provider || 'yaya'} />
     <span class="two">
       <span class="cut mono"><${Name} text=${x.name} max=${128} /></span>
-      <small class="cut"><${Name} text=${x.title || x.description} max=${200} /></small>
+      <small class="cut"><${Name} text=${oneLine(x.title || x.description)} max=${200} /></small>
     </span>
     <span class="flex nophone"><${Marks} x=${x} /></span>
   </a>`;

@@ -5,9 +5,9 @@ import { useEffect, useRef, useState } from './vendor/hooks.js';
 import { cloneElement, toChildArray } from './vendor/preact.js';
 import { html, Icon } from './html.js';
 import { href, page, route, Signal } from './state.js';
-import { plain, size, stateWord, when, words } from './text.js';
+import { exact, plain, size, stateWord, when, words } from './text.js';
 import { tabsOf } from './views.js';
-import { locale, t } from './words.js';
+import { t } from './words.js';
 
 export { html, Icon };
 
@@ -69,7 +69,7 @@ export function Time({ at }) {
   moment.use();
   const d = new Date(at ?? '');
   if (Number.isNaN(d.getTime()) || d.getTime() <= 0) return null;
-  return html`<time class="nw" datetime=${d.toISOString()} title=${d.toLocaleString(locale())}>
+  return html`<time class="nw" datetime=${d.toISOString()} title=${exact(d)}>
     ${when(d, Date.now())}
   </time>`;
 }

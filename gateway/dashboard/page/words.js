@@ -90,7 +90,7 @@ export const count = (n, one, many) =>
     .map((x) => String(x))
     .join('');
 
-/** What the table has for a key that is not a text of the page. @param {string} key */
+/** Looks up a key that is not a text of the page. @param {string} key */
 export const known = (key) => table.get(key);
 
 /** @param {string} text @param {Record<string, unknown> | undefined} values

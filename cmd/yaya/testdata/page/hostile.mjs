@@ -153,7 +153,7 @@ await run(async () => {
   // A tool whose name is a member of every object, and an address that is none.
   for (const view of [['tools', '__proto__'], ['tools', 'constructor'], ['chat', '__proto__'], ['servers', 'toString'], ['%E0%A4%A'], ['nothing']]) {
     await go(page, ...view);
-    await page.locator('main').getByText(/not found|not offered|Loading|unmatched/).first().waitFor();
+    await page.locator('main').getByText(/not found|not offered|Loading|unmatched|Go to Home/).first().waitFor();
     await clean(page, view.join('/'));
   }
 });

@@ -67,6 +67,15 @@ await run(async () => {
   await page.keyboard.press('Escape');
   await palette.waitFor({ state: 'detached' });
 
+  // An address that leads nowhere says so.
+  for (const at of ['nonsense/x', '%E0%A4%A']) {
+    await page.evaluate((h) => void (location.hash = h), '#/' + at);
+    await heading(page, 'Page not found');
+    await go(page, 'config');
+    await heading(page, 'Settings');
+  }
+  assert.equal(await page.getByRole('link', { name: 'Setup' }).count(), 1, 'Setup is a tab');
+
   // Single keys, and the switch that turns them off.
   await page.keyboard.press('g');
   await page.keyboard.press('v');

@@ -40,6 +40,8 @@ await run(async () => {
   await args.waitFor();
   assert.deepEqual(JSON.parse(await args.innerText()), { n: 4 });
   assert.match(await drawer.getByRole('group', { name: 'Result of the call' }).innerText(), /good/);
+  await drawer.getByText('The call counts as approved by its caller').waitFor();
+  assert.ok(!(await drawer.innerText()).includes('_bridge:'), 'the session of the page has its own name');
   await checked(page, 'a call');
   await shot(page, 'traffic-call-desktop-light');
   assert.match(page.url(), /#\/traffic\/\/\d+$/);
