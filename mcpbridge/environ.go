@@ -3,8 +3,6 @@ package mcpbridge
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/yaya-ai/yaya/internal/secretfile"
 	"github.com/yaya-ai/yaya/mcpbridge/servers"
@@ -58,11 +56,6 @@ func (b *Bridge) readEnvFile(ctx context.Context, s *servers.Server) error {
 	env, err := servers.ParseEnvFile(data)
 	if err != nil {
 		return fmt.Errorf("envFile %s: %w", s.EnvFile, err)
-	}
-	for _, k := range slices.Sorted(maps.Keys(env)) {
-		if err := s.CheckEnv(k); err != nil {
-			return fmt.Errorf("envFile %s: %w", s.EnvFile, err)
-		}
 	}
 	for k, v := range s.Env { // explicit values win
 		env[k] = v

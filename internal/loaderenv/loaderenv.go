@@ -1,6 +1,6 @@
 // Package loaderenv knows the environment variables that make a program load or run
-// something else. No program of others gets one of [Is] from a configuration, and a text of
-// others, such as the entry of a catalogue or a project's file, sets none of [Loads].
+// something else. No program of others gets one of [Is] from a configuration, and the
+// entry of a catalogue sets none of [Loads].
 package loaderenv
 
 import (
@@ -34,8 +34,8 @@ func Is(name string) bool {
 	return strings.HasPrefix(name, "LD_") || strings.HasPrefix(name, "DYLD_") || slices.Contains(names, name)
 }
 
-// Loads reports whether a variable is one that a text of others does not set: one of [Is], or
-// one that you can set for a program of your own, such as PAGER.
+// Loads reports whether a variable is one that an entry of a catalogue does not set: one of [Is], or
+// one that you can set yourself, such as PAGER.
 func Loads(name string) bool {
 	upper := strings.ToUpper(name)
 	return Is(name) || slices.Contains(further, upper) || slices.ContainsFunc(beginnings, func(b string) bool { return strings.HasPrefix(upper, b) })

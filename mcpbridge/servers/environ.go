@@ -55,15 +55,6 @@ func CheckEnvName(name string) error {
 	return nil
 }
 
-// CheckEnv returns an error if the entry must not set a variable. The file of a project or a
-// package is a text of others: its values are not the user's.
-func (s Server) CheckEnv(name string) error {
-	if s.Project && loaderenv.Loads(name) {
-		return fmt.Errorf("the environment variable %s can make the command run other code, and the file of a folder or a package does not set it; add the server to your own configuration if you trust it (yaya mcp add)", name)
-	}
-	return CheckEnvName(name)
-}
-
 // Environ returns the whole environment of the server's process. From yaya's own environment,
 // it takes the basics, the variables for the network and package managers, and those named in
 // also and in the entry. Configured variables come last and win. The server must be expanded.

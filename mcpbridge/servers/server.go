@@ -277,12 +277,7 @@ func (s Server) check() error {
 	default:
 		return fmt.Errorf("its type %q is not one of stdio, http, sse", s.Transport)
 	}
-	for _, key := range slices.Sorted(maps.Keys(s.Env)) {
-		if err := s.CheckEnv(key); err != nil {
-			return err
-		}
-	}
-	for _, key := range s.PassEnv {
+	for _, key := range slices.Concat(slices.Sorted(maps.Keys(s.Env)), s.PassEnv) {
 		if err := CheckEnvName(key); err != nil {
 			return err
 		}

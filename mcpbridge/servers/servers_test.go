@@ -219,20 +219,6 @@ func TestLoaderVariables(t *testing.T) {
 	}
 }
 
-// The file of a folder sets no variable that loads other code, which the user's own may.
-func TestLoaderVariablesOfAFolder(t *testing.T) {
-	for _, key := range []string{"GIT_CONFIG_COUNT", "GIT_EXTERNAL_DIFF", "NODE_PATH", "JDK_JAVA_OPTIONS", "OPENSSL_CONF", "LUA_INIT", "pager"} {
-		raw := fmt.Appendf(nil, `{"mcpServers":{"a":{"command":"x","env":{%q:"y"}},"b":{"command":"x","env":{"MY_%s":"y"}}}}`, key, key)
-		cfg, err := servers.ParseProject("f", raw)
-		if err != nil || len(cfg.Servers) != 1 || cfg.Servers[0].Name != "b" || len(cfg.Invalid) != 1 || !strings.Contains(cfg.Invalid[0].Err.Error(), key) {
-			t.Errorf("ParseProject with %s = %+v, %v, want b alone, and an error that names it", key, cfg, err)
-		}
-		if cfg, err := servers.Parse("f", raw, servers.FormatYaya); err != nil || len(cfg.Servers) != 2 {
-			t.Errorf("Parse with %s = %+v, %v, want both servers", key, cfg, err)
-		}
-	}
-}
-
 func TestEnvFile(t *testing.T) {
 	got, err := servers.ParseEnvFile([]byte("# c\r\nA=1\nexport B = \"x y\"\n\nC='z'\nD=\n"))
 	if err != nil || got["A"] != "1" || got["B"] != "x y" || got["C"] != "z" || got["D"] != "" || len(got) != 4 {
