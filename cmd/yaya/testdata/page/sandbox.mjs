@@ -102,7 +102,7 @@ await run(async () => {
     await go(fake, 'servers', 'bounded');
     await fake.getByRole('heading', { name: 'What it was kept from' }).waitFor();
     const said = await fake.locator('main').innerText();
-    for (const part of ['reaches pypi.org', 'hidden files, hosts (namespaces)', 'memory is bounded for each process', 'was kept from reaching example.com:443', 'yaya mcp allow bounded --host example.com', 'belongs to yaya itself']) assert.ok(said.includes(part), `${part} is not in ${said}`);
+    for (const part of ['reaches pypi.org', 'hidden files and hosts (namespaces)', 'memory is bounded for each process', 'was kept from reaching example.com:443', 'yaya mcp allow bounded --host example.com', 'belongs to yaya itself']) assert.ok(said.includes(part), `${part} is not in ${said}`);
     assert.equal(await fake.getByRole('group', { name: 'The command that allows bounded this' }).count(), 1);
     await shot(fake, `sandbox-server-${name}`);
     await checked(fake, `a server, ${name}`);
