@@ -42,6 +42,12 @@ type Retryable interface {
 	OnRetryableError(err error, attempt int) bool
 }
 
+// Embedder is a provider whose service computes embeddings of texts.
+type Embedder interface {
+	// Embed returns one vector for each text, in the order of the texts. ctx bounds the call.
+	Embed(ctx context.Context, model string, texts []string) ([][]float32, error)
+}
+
 // Stream is an answer in progress. Only one goroutine may use it.
 type Stream interface {
 	// Next returns the next part, and io.EOF after the last.

@@ -36,7 +36,7 @@ func New(env provider.Env) *provider.Plugin {
 	return provider.New(provider.Service{
 		Name: Name, ID: "gemini", Model: DefaultModel, AddressVar: "GOOGLE_GEMINI_BASE_URL", KeyVars: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"}, Address: address,
 		Client: func(s provider.Settings) llm.Provider {
-			return &client{id: s.ID, model: s.Model, effort: s.Effort, api: sync.OnceValues(func() (*genai.Client, error) { return open(s) })}
+			return &client{id: s.ID, model: s.Model, effort: s.Effort, key: s.Key, base: base(s.BaseURL), http: s.HTTP, api: sync.OnceValues(func() (*genai.Client, error) { return open(s) })}
 		},
 	}, env)
 }
@@ -58,8 +58,9 @@ func base(url string) string {
 
 // client is one instance.
 type client struct {
-	id, model, effort string
-	api               func() (*genai.Client, error) // made for the first request
+	id, model, effort, key, base string
+	http                         *llmhttp.Client
+	api                          func() (*genai.Client, error) // made for the first request
 }
 
 // Name implements [llm.Provider].

@@ -18,6 +18,7 @@ import (
 
 	"github.com/sashabaranov/go-openai"
 
+	"github.com/yaya-ai/yaya/internal/llmhttp"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/llm"
 	"github.com/yaya-ai/yaya/plugins/provider"
@@ -37,16 +38,17 @@ func New(env provider.Env) *provider.Plugin {
 			cfg := openai.DefaultConfig(s.Key)
 			cfg.HTTPClient = s.HTTP
 			cfg.BaseURL = cmp.Or(s.BaseURL, cfg.BaseURL)
-			return &client{id: s.ID, model: s.Model, effort: s.Effort, api: openai.NewClientWithConfig(cfg)}
+			return &client{id: s.ID, model: s.Model, effort: s.Effort, key: s.Key, base: cfg.BaseURL, http: s.HTTP, api: openai.NewClientWithConfig(cfg)}
 		},
 	}, env)
 }
 
 // client is one instance.
 type client struct {
-	id, model, effort string
-	api               *openai.Client
-	blind             sync.Map // when models have refused pictures of tools, by name
+	id, model, effort, key, base string
+	http                         *llmhttp.Client
+	api                          *openai.Client
+	blind                        sync.Map // when models have refused pictures of tools, by name
 }
 
 // blindFor is how long a model that has refused pictures of tools gets none: it may have been one

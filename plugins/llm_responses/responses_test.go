@@ -168,3 +168,12 @@ func TestRetry(t *testing.T) {
 		t.Errorf("got %q after %d requests, want the answer after 3", got.Text, len(s.Requests()))
 	}
 }
+
+// Its service has an API for embeddings that the plugin does not speak: the error says who does.
+func TestEmbed(t *testing.T) {
+	p := llm_responses.New(provider.Env{Getenv: func(string) string { return "" }})
+	providertest.New(t, p, map[string]string{"providers.work.plugin": `"llm-responses"`, "providers.work.base_url": `"http://127.0.0.1:1"`})
+	if _, err := p.Embed(t.Context(), "work", "m", []string{"a"}); err == nil || !strings.Contains(err.Error(), "llm-responses has no embeddings") {
+		t.Errorf("Embed = %v, want an error that names the plugin", err)
+	}
+}
