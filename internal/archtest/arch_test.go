@@ -127,6 +127,7 @@ var allowed = map[string][]string{
 	"internal/fastpath":             {"internal/bufpool", "internal/callctx"},
 	"internal/traffic":              {"internal/cut", "internal/hostfile"},
 	"internal/screen":               {"internal/invisible"},
+	"internal/toolsearch":           {"internal/backoff", "internal/cut", "internal/workgroup"},
 	"internal/linelog":              {"internal/cut", "internal/worded"},
 	"internal/llmhttp":              {"internal/cut"},
 	"internal/lsp":                  {"internal/cut"},

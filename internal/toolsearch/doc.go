@@ -11,5 +11,8 @@
 // keeps at most 1,024 terms of it; a query counts with its first 32 terms. A tool that repeats
 // a word, or lists all words, gains little: frequencies saturate, and long texts count less.
 //
+// [Embeddings] rank by meaning as well, if there is a model for that: the rankings are fused, and
+// words alone decide while vectors are missing.
+//
 // An Index does not change after [New], and is safe for concurrent use.
 package toolsearch

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"sync"
 )
 
 // Tool describes a tool by the texts of its definition.
@@ -44,8 +45,10 @@ const (
 
 // Index finds tools.
 type Index struct {
-	size  int
-	terms map[string]*entry
+	size    int
+	terms   map[string]*entry
+	tools   []Tool
+	digests func() []digest // of the tools' texts, for embeddings
 }
 
 // entry holds the tools that have a term.
@@ -66,7 +69,7 @@ type counts struct {
 	n    [fields]uint8
 }
 
-// New returns an index of tools.
+// New returns an index of tools, which keeps them.
 func New(tools []Tool) *Index {
 	st := stemmer{}
 	docs := make([][]counts, len(tools))
@@ -82,7 +85,14 @@ func New(tools []Tool) *Index {
 			df[c.term]++
 		}
 	}
-	x := &Index{size: len(tools), terms: make(map[string]*entry, len(df))}
+	x := &Index{size: len(tools), terms: make(map[string]*entry, len(df)), tools: tools}
+	x.digests = sync.OnceValue(func() []digest {
+		all := make([]digest, len(tools))
+		for i := range tools {
+			all[i] = digestOf(tools[i].text())
+		}
+		return all
+	})
 	for term, n := range df {
 		x.terms[term] = &entry{rarity: float32(math.Log(1 + (float64(len(tools))-n+0.5)/(n+0.5)))}
 	}

@@ -203,3 +203,20 @@ func BenchmarkSearch(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkByMeaning is a search with a vector of 1,536 dimensions for each tool.
+func BenchmarkByMeaning(b *testing.B) {
+	tools, _ := published(b)
+	x := toolsearch.New(tools)
+	m := &fake{more: 1533}
+	e := toolsearch.NewEmbeddings(toolsearch.Config{Model: func() toolsearch.Model { return m }, Conceal: strings.Clone})
+	defer e.Close()
+	if err := e.Fill(b.Context(), x); err != nil {
+		b.Fatal(err)
+	}
+	e.Ask(b.Context(), dry)
+	b.ReportAllocs()
+	for b.Loop() {
+		e.Search(b.Context(), x, dry, 10)
+	}
+}

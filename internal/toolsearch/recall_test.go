@@ -1,9 +1,13 @@
 package toolsearch_test
 
 import (
+	"bytes"
 	"compress/gzip"
+	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -92,16 +96,24 @@ func TestRecall(t *testing.T) {
 		t.Fatalf("testdata has %d tools, want 1000", len(tools))
 	}
 	x := toolsearch.New(tools)
+	floors := map[string]measure{
+		"tuning": {100, 0.95, 0.82, 0.80}, "held out": {100, 0.90, 0.83, 0.80}, "oblique": {65, 0.80, 0.71, 0.66}, "unseen": {70, 0.84, 0.74, 0.66},
+	}
+	for set, got := range recall(t, names, func(query string) []int { return x.Search(query, 50) }) {
+		if f := floors[set]; got.queries != f.queries || got.found < f.found || got.recall < f.recall || got.mrr < f.mrr {
+			t.Errorf("%s: got %+v, want at least %+v", set, got, f)
+		}
+	}
+}
+
+// recall measures a search by the sets of testdata.
+func recall(t *testing.T, names []string, search func(query string) []int) map[string]measure {
+	t.Helper()
+	all := map[string]measure{}
 	for _, set := range []struct {
 		name, file  string
 		first, step int // the lines of the file
-		floor       measure
-	}{
-		{"tuning", "queries.txt", 0, 2, measure{100, 0.95, 0.82, 0.80}},
-		{"held out", "queries.txt", 1, 2, measure{100, 0.90, 0.83, 0.80}},
-		{"oblique", "oblique.txt", 0, 1, measure{65, 0.80, 0.71, 0.66}},
-		{"unseen", "unseen.txt", 0, 1, measure{70, 0.84, 0.74, 0.66}},
-	} {
+	}{{"tuning", "queries.txt", 0, 2}, {"held out", "queries.txt", 1, 2}, {"oblique", "oblique.txt", 0, 1}, {"unseen", "unseen.txt", 0, 1}} {
 		text, err := os.ReadFile("testdata/" + set.file)
 		if err != nil {
 			t.Fatal(err)
@@ -120,15 +132,69 @@ func TestRecall(t *testing.T) {
 				}
 			}
 			var got []string
-			for _, place := range x.Search(query, 50) {
+			for _, place := range search(query) {
 				got = append(got, names[place])
 			}
 			sum.add(got, want)
 		}
 		got := sum.mean()
 		t.Logf("%s: %d queries, found@5 %.3f, recall@5 %.3f, MRR %.3f", set.name, got.queries, got.found, got.recall, got.mrr)
-		if f := set.floor; got.queries != f.queries || got.found < f.found || got.recall < f.recall || got.mrr < f.mrr {
-			t.Errorf("%s: got %+v, want at least %+v", set.name, got, f)
-		}
+		all[set.name] = got
 	}
+	return all
+}
+
+// remote is a service with OpenAI's API for embeddings.
+type remote struct{ address, model string }
+
+func (r remote) Embed(ctx context.Context, texts []string) ([][]float32, error) {
+	body, err := json.Marshal(map[string]any{"model": r.model, "input": texts})
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.address+"/embeddings", bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	var answer struct {
+		Data []struct{ Embedding []float32 }
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil {
+		return nil, err
+	}
+	var out [][]float32
+	for _, d := range answer.Data {
+		out = append(out, d.Embedding)
+	}
+	if len(out) != len(texts) {
+		return nil, fmt.Errorf("%s: %d vectors for %d texts", resp.Status, len(out), len(texts))
+	}
+	return out, nil
+}
+
+// The figures of docs/MCP.md with embeddings are those that this test logs, of a service at
+// YAYA_EMBEDDINGS_URL, which knows the model YAYA_EMBEDDINGS_MODEL.
+func TestRecallWithEmbeddings(t *testing.T) {
+	r := remote{os.Getenv("YAYA_EMBEDDINGS_URL"), os.Getenv("YAYA_EMBEDDINGS_MODEL")}
+	if r.address == "" {
+		t.Skip("set YAYA_EMBEDDINGS_URL to the base URL of a service with OpenAI's API for embeddings")
+	}
+	tools, names := published(t)
+	x := toolsearch.New(tools)
+	e := toolsearch.NewEmbeddings(toolsearch.Config{Model: func() toolsearch.Model { return r }, Conceal: func(s string) string { return s }})
+	defer http.DefaultClient.CloseIdleConnections()
+	defer e.Close()
+	if err := e.Fill(t.Context(), x); err != nil {
+		t.Fatal(err)
+	}
+	recall(t, names, func(query string) []int {
+		e.Ask(t.Context(), query)
+		return e.Search(t.Context(), x, query, 50)
+	})
 }
