@@ -8,6 +8,7 @@ import (
 
 	"github.com/yaya-ai/yaya/feature"
 	"github.com/yaya-ai/yaya/gateway/admin"
+	"github.com/yaya-ai/yaya/internal/toolsearch"
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/config"
 	"github.com/yaya-ai/yaya/mcpbridge"
@@ -32,6 +33,9 @@ type bridge struct {
 	followed *bus.Subscription // settings of sandboxes
 
 	endSkills func() // the watch over skills
+
+	embeddings *toolsearch.Embeddings
+	embedding  func() (toolsearch.Model, error) // that the settings name
 
 	past pastStates
 
@@ -71,8 +75,9 @@ func newBridge(ctx context.Context, c *core, l manage.Loaded, clients downstream
 	router.Servers = withOwn(router.Servers, c)
 	b.mcp.Attach(b.host)
 	k.OnBoundary(func(ctx context.Context) { b.host.Boundary(ctx) })
+	b.newEmbeddings()
 	down := downstream.Config{
-		Dispatcher: k.Dispatch, Registry: k.Tools, Artifacts: k.Artifacts, Traffic: st.record.log, Telemetry: c.telemetry,
+		Dispatcher: k.Dispatch, Registry: k.Tools, Artifacts: k.Artifacts, Traffic: st.record.log, Telemetry: c.telemetry, Embeddings: b.embeddings,
 		Boundary: b.host.Boundary, Settle: b.host.Settle, Watch: b.host.Watch, Absent: b.mcp.Absent, SessionEnded: b.mcp.Release, Router: router,
 		MaxMessage: func() int { return limits().Message }, Caller: caller, Scope: c.scopeOf(router), Profiles: config.Derive(at.settings, profiles),
 		Name: "yaya", Version: Version(), Log: at.log, TakeOver: clients,
@@ -127,6 +132,7 @@ func (b *bridge) onStatus(st feature.Status) {
 func (b *bridge) Close(context.Context) error {
 	b.endSkills()
 	b.down.Close()
+	b.embeddings.Close()
 	if b.followed != nil {
 		b.followed.Close()
 	}

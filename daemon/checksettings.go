@@ -57,7 +57,7 @@ func issuerSetting(key string, v json.RawMessage) error {
 // listens there.
 func SettingChecker(s *config.Store, listens []string) func(string, json.RawMessage) error {
 	return func(key string, v json.RawMessage) error {
-		return errors.Join(checkProfile(s, key, v), commandSetting(listens, key, v), backendSetting(key, v), issuerSetting(key, v), registriesSetting(key, v), sourceSetting(key, v), logSetting(key, v), otelSetting(key, v), llm_echo.CheckSetting(s, key, v))
+		return errors.Join(checkProfile(s, key, v), commandSetting(listens, key, v), backendSetting(key, v), issuerSetting(key, v), registriesSetting(key, v), sourceSetting(key, v), logSetting(key, v), otelSetting(key, v), embeddingsSetting(s, key, v), llm_echo.CheckSetting(s, key, v))
 	}
 }
 

@@ -66,6 +66,7 @@ type core struct {
 	plugins   *thirdParty
 	packages  *packages
 	models    *modelList
+	services  []*provider.Plugin // of models; nil where no agents are loaded
 	recorded  *bus.Subscription
 	// telemetry sends traces and metrics; nil if they go nowhere.
 	telemetry *telemetry.Telemetry
@@ -173,18 +174,12 @@ func openCore(ctx context.Context, st *stores) (_ *core, err error) {
 // loaded; the first provider is the one that works out of the box.
 func (c *core) agents() []plugin.Plugin {
 	env := provider.Env{Getenv: os.Getenv, Models: c.models.catalogue}
-	return []plugin.Plugin{
-		strategy_react.New(),
-		llm_echo.New(),
-		llm_openai.New(env),
-		llm_anthropic.New(env),
-		llm_ollama.New(env),
-		llm_responses.New(env),
-		llm_gemini.New(env),
-		c.memory,
-		c.helpers,
-		c.files, c.shell, c.web, c.plan, c.coder, c.skills, c.skills.Tool(),
+	c.services = []*provider.Plugin{llm_openai.New(env), llm_anthropic.New(env), llm_ollama.New(env), llm_responses.New(env), llm_gemini.New(env)}
+	all := []plugin.Plugin{strategy_react.New(), llm_echo.New()}
+	for _, s := range c.services {
+		all = append(all, s)
 	}
+	return append(all, c.memory, c.helpers, c.files, c.shell, c.web, c.plan, c.coder, c.skills, c.skills.Tool())
 }
 
 // onStopped has f called once the kernel has stopped: a later phase ends what turns use in f,

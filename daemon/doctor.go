@@ -69,6 +69,9 @@ func (d *doctor) examine(ctx context.Context, timeout time.Duration) []plugin.Di
 	if unsent, is := d.bridge.core.unsentDiagnosis(); is {
 		ds = append(ds, unsent)
 	}
+	if words, is := d.bridge.embeddingsDiagnosis(); is {
+		ds = append(ds, words)
+	}
 	if uplink != nil {
 		ds = append(ds, uplink())
 	}

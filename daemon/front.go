@@ -144,6 +144,7 @@ func (f *front) newAPI(live *admin.Live) *admin.API {
 		Catalog: f.catalog, Models: c.models, Secrets: f.catalog.secrets, Plane: st.controlPlane.plane, Live: live, Reads: st.controlPlane.reads, Title: f.chats.Title,
 		Traffic: &admin.Traffic{Log: st.record.log, Data: at.data, Bodies: st.record.bodies}, Logs: b.mcp.Logs, Mask: at.secrets.String,
 		CheckSetting: SettingChecker(at.settings, f.in.addrs), Doctor: f.doctor.examine, Fingerprint: f.in.source.fingerprint,
+		Embeddings:  b.embeddings,
 		Nodes:       st.controlPlane.members(),
 		Clients:     clientFiles{at.flags},
 		LocalModels: map[string]string{"Ollama": "http://127.0.0.1:11434/v1", "LM Studio": "http://127.0.0.1:1234/v1"},

@@ -30,6 +30,7 @@ const (
 	checkFiles   = "open-files"
 
 	checkTelemetry = "telemetry"
+	checkSearch    = "tool-search"
 )
 
 const (
@@ -229,6 +230,9 @@ func (d *doctor) ready(ctx context.Context) []gateway.Check {
 	out = append(out, servers)
 	if _, is := d.bridge.core.unsentDiagnosis(); is {
 		out = append(out, gateway.Check{Name: checkTelemetry, Status: string(plugin.Degraded), Reason: "no telemetry is sent (yaya doctor)"})
+	}
+	if _, is := d.bridge.embeddingsDiagnosis(); is {
+		out = append(out, gateway.Check{Name: checkSearch, Status: string(plugin.Degraded), Reason: "tools are found by their words alone (yaya doctor)"})
 	}
 	for _, x := range d.parts(ctx) {
 		if x.Status != plugin.Healthy && x.Plugin != mcpbridge.Name {

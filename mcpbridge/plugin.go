@@ -3,6 +3,7 @@ package mcpbridge
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -16,7 +17,10 @@ import (
 
 // Manifest implements [plugin.Plugin].
 func (*Bridge) Manifest() plugin.Manifest {
-	return plugin.Manifest{Name: Name, Version: "0.1.0", Category: plugin.Tool}
+	return plugin.Manifest{
+		Name: Name, Version: "0.1.0", Category: plugin.Tool,
+		ConfigSchema: json.RawMessage(`{"type":"object","properties":{"search_embeddings":{"type":"string"}}}`),
+	}
 }
 
 // Subscriptions implements [plugin.Plugin]: the bridge's tools are called through

@@ -29,6 +29,7 @@ import (
 	"github.com/yaya-ai/yaya/gateway/api"
 	"github.com/yaya-ai/yaya/gateway/plane"
 	"github.com/yaya-ai/yaya/internal/linelog"
+	"github.com/yaya-ai/yaya/internal/toolsearch"
 	"github.com/yaya-ai/yaya/kernel/approval"
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/config"
@@ -83,6 +84,8 @@ type Config struct {
 	Title func(session string) string
 	// Sandbox says what sandboxes enforce.
 	Sandbox func() Sandbox
+	// Embeddings rank tools by meaning, too; nil for words alone.
+	Embeddings *toolsearch.Embeddings
 	// Fingerprint is that of the listener's key, by which devices know it; "" or nil when
 	// an authority speaks for its certificate.
 	Fingerprint func() string

@@ -54,12 +54,12 @@ func (a *API) toolRoutes() {
 		}
 		return &struct{ Body []Tool }{out}, nil
 	})
-	handle(r, "GET", "/api/tools/search", "searchTools", api.For(auth.ConfigRead), "Find the offered tools that fit a few words, best first", http.StatusOK, func(_ context.Context, in *struct {
+	handle(r, "GET", "/api/tools/search", "searchTools", api.For(auth.ConfigRead), "Find the offered tools that fit a few words, best first", http.StatusOK, func(ctx context.Context, in *struct {
 		Query string `query:"q" required:"true" minLength:"1" maxLength:"1024" doc:"what somebody wants to do"`
 		Limit int    `query:"limit" default:"50" minimum:"1" maximum:"200"`
 	},
 	) (*struct{ Body []string }, error) {
-		return &struct{ Body []string }{a.found.search(a.cfg.Registry.Snapshot(), in.Query, in.Limit)}, nil
+		return &struct{ Body []string }{a.found.search(ctx, a.cfg.Embeddings, a.cfg.Registry.Snapshot(), in.Query, in.Limit)}, nil
 	})
 	noted(r, "needs `approvals:answer`, too", "POST", "/api/tools/{name}/call", "callTool", api.For(auth.ToolsCall), "Call a tool; the call counts as approved by its caller, who also needs approvals:answer", http.StatusOK, func(ctx context.Context, in *struct {
 		Name string `path:"name" maxLength:"128"`

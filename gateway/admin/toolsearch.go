@@ -2,6 +2,7 @@ package admin
 
 import (
 	"cmp"
+	"context"
 	"sync"
 
 	"github.com/yaya-ai/yaya/internal/toolsearch"
@@ -19,7 +20,17 @@ type toolIndex struct {
 }
 
 // search returns the names of at most limit tools, best first.
-func (x *toolIndex) search(s *tool.Snapshot, query string, limit int) []string {
+func (x *toolIndex) search(ctx context.Context, by *toolsearch.Embeddings, s *tool.Snapshot, query string, limit int) []string {
+	names, index := x.at(s)
+	out := []string{}
+	for _, i := range by.Search(ctx, index, query, limit) {
+		out = append(out, names[i])
+	}
+	return out
+}
+
+// at returns the names of a snapshot's tools, and their index.
+func (x *toolIndex) at(s *tool.Snapshot) ([]string, *toolsearch.Index) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.of != s {
@@ -37,9 +48,5 @@ func (x *toolIndex) search(s *tool.Snapshot, query string, limit int) []string {
 		}
 		x.index = toolsearch.New(tools)
 	}
-	out := []string{}
-	for _, i := range x.index.Search(query, limit) {
-		out = append(out, x.names[i])
-	}
-	return out
+	return x.names, x.index
 }

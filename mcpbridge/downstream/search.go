@@ -98,7 +98,7 @@ func (s *Server) bySearch(ctx context.Context, x *exchange, name string, args []
 		return nil, errNoAnswer
 	}
 	if name == searchTool {
-		return s.search(x, snap, a.Query, a.Limit)
+		return s.search(ctx, x, snap, a.Query, a.Limit)
 	}
 	e, ok := snap.Lookup(a.Name)
 	if !ok || !x.profile.tool(&e.Def) {
@@ -135,7 +135,7 @@ func (s *Server) bySearch(ctx context.Context, x *exchange, name string, args []
 	return s.relayCall(ctx, x, snap, a.Name, params)
 }
 
-func (s *Server) search(x *exchange, snap *tool.Snapshot, query string, limit int) ([]byte, error) {
+func (s *Server) search(ctx context.Context, x *exchange, snap *tool.Snapshot, query string, limit int) ([]byte, error) {
 	if query == "" || len(query) > maxQuery {
 		return x.textResult(fmt.Sprintf("%s needs a query of at most %d bytes", searchTool, maxQuery), nil, true)
 	}
@@ -150,7 +150,7 @@ func (s *Server) search(x *exchange, snap *tool.Snapshot, query string, limit in
 	}
 	list := []found{}
 	ix := v.index()
-	for _, place := range ix.tools.Search(query, cmp.Or(min(max(limit, 0), maxHits), defaultHits)) {
+	for _, place := range s.cfg.Embeddings.Search(ctx, ix.tools, query, cmp.Or(min(max(limit, 0), maxHits), defaultHits)) {
 		e := ix.entries[place]
 		text := strings.Join(strings.Fields(cmp.Or(e.Def.Description, e.Def.Title)), " ")
 		if r := []rune(text); len(r) > briefLength {

@@ -21,6 +21,7 @@ import (
 	"github.com/yaya-ai/yaya/internal/cut"
 	"github.com/yaya-ai/yaya/internal/jsonrpc"
 	"github.com/yaya-ai/yaya/internal/telemetry"
+	"github.com/yaya-ai/yaya/internal/toolsearch"
 	"github.com/yaya-ai/yaya/internal/traffic"
 	"github.com/yaya-ai/yaya/internal/workgroup"
 	"github.com/yaya-ai/yaya/kernel/tool"
@@ -64,6 +65,8 @@ type Config struct {
 	Scope func(server string) string
 	// Traffic records tool calls, and reads of resources and prompts. Optional.
 	Traffic *traffic.Log
+	// Embeddings rank tools by meaning, too; nil for words alone.
+	Embeddings *toolsearch.Embeddings
 	// Telemetry sends traces and metrics; nil for none.
 	Telemetry *telemetry.Telemetry
 	// MaxMessage returns the current limit for a client's message, in bytes. Default [MaxBody].
