@@ -13,13 +13,13 @@ import (
 const selector = '\ufe0f'
 
 // Is reports whether r is a control or format character, one for private use, a separator of
-// lines, or a filler of a script, a blank of braille or a variation selector, which count as
-// printable.
+// lines, or a filler of a script, a blank of braille or of music, or a variation selector, which
+// count as printable.
 func Is(r rune) bool {
 	if r >= ' ' && r < 0x7f {
 		return false
 	}
-	return r == '\u2800' || unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Cs, unicode.Zl, unicode.Zp,
+	return r == '\u2800' || r == '\U0001d159' || unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Cs, unicode.Zl, unicode.Zp,
 		unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 

@@ -9,10 +9,10 @@ import (
 	"net/url"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/yaya-ai/yaya/internal/cut"
+	"github.com/yaya-ai/yaya/internal/invisible"
 	"github.com/yaya-ai/yaya/internal/lazyregexp"
 )
 
@@ -165,9 +165,7 @@ func checkVersion(v string) error {
 // Odd reports whether a text has characters that nobody sees, or that would change how what is
 // around it is shown. Letters and marks without a glyph are among them, such as U+3164.
 func Odd(s string) bool {
-	return !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool {
-		return unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Co, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) || r == '\u2800' || r == '\U0001d159' // blanks of Braille and of music
-	})
+	return !utf8.ValidString(s) || strings.ContainsFunc(s, invisible.Is)
 }
 
 // check bounds an entry, and refuses one that cannot be told from another.

@@ -5,7 +5,7 @@ import { language, locale, t } from './words.js';
 // Characters that a reader does not see, or that change how others appear: of control and format,
 // fillers, blanks, variation selectors, tags. Go has the same rule in internal/invisible.
 const HIDDEN =
-  '[\\p{Cc}\\p{Cf}\\p{Co}\\p{Cs}\\p{Default_Ignorable_Code_Point}\\u2028\\u2029\\u2800]';
+  '[\\p{Cc}\\p{Cf}\\p{Co}\\p{Cs}\\p{Default_Ignorable_Code_Point}\\u2028\\u2029\\u2800\\u{1d159}]';
 // The selector that an emoji consists of.
 const SELECTOR = '(?<=[0-9#*])\\ufe0f(?=\\u20e3)|(?<=(?![0-9#*])\\p{Emoji})\\ufe0f';
 // Joiners between emoji, and in scripts whose letters they shape.
