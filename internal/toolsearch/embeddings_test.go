@@ -80,8 +80,26 @@ const (
 	debts = "unpaid debt"
 )
 
+// buffer is a log that is read while others write.
+type buffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
 // with runs a test in fake time, with embeddings by a model that may be nil.
-func with(t *testing.T, model toolsearch.Model, log *bytes.Buffer, f func(t *testing.T, e *toolsearch.Embeddings, first func(x *toolsearch.Index, query string) string)) {
+func with(t *testing.T, model toolsearch.Model, log *buffer, f func(t *testing.T, e *toolsearch.Embeddings, first func(x *toolsearch.Index, query string) string)) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := toolsearch.Config{Model: func() toolsearch.Model { return model }, Conceal: func(s string) string { return strings.ReplaceAll(s, "hunter2", "****") }}
 		if log != nil {
@@ -171,7 +189,7 @@ func TestEmbeddedTextIsBounded(t *testing.T) {
 // A model that fails is asked again after longer and longer pauses, and after some failures only when
 // somebody searches. Searches go on by words at once. There is one warning a minute.
 func TestModelFails(t *testing.T) {
-	m, log := new(fake), new(bytes.Buffer)
+	m, log := new(fake), new(buffer)
 	m.set(func(context.Context, []string) error { return errors.New("the service is away") })
 	with(t, m, log, func(t *testing.T, e *toolsearch.Embeddings, first func(*toolsearch.Index, string) string) {
 		x := toolsearch.New(tools)
@@ -179,7 +197,7 @@ func TestModelFails(t *testing.T) {
 		time.Sleep(59 * time.Second) // fake time
 		synctest.Wait()
 		if got, want := strings.Count(log.String(), "service is away"), 1; got != want {
-			t.Errorf("%d warnings in the first minute, want %d: %s", got, want, log)
+			t.Errorf("%d warnings in the first minute, want %d: %s", got, want, log.String())
 		}
 		time.Sleep(time.Hour)
 		if got := len(m.sent()); got != 8*len(tools) {
