@@ -12,10 +12,10 @@ await run(async () => {
   await go(page, 'servers');
   const slow = page.getByRole('row', { name: /slow/ });
   await slow.getByText('installing').waitFor();
-  await slow.getByText('npm http fetch GET 200 left-pad').waitFor();
+  await page.getByRole('row').filter({ hasText: 'slow' }).locator('+ tr').getByText('npm http fetch GET 200 left-pad').waitFor();
   await act('go');
   await slow.getByText('ready').waitFor();
-  assert.equal(await slow.getByText('left-pad').count(), 0);
+  assert.equal(await page.getByText('left-pad').count(), 0);
   await go(page, '');
   await card.getByText('1 of 10 work, with 1 tool').waitFor();
 });
