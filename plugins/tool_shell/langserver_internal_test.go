@@ -52,6 +52,11 @@ func TestIdleServersEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := langservers{all: map[serverKey]*langserver{}}
 		key := serverKey{session: "s"}
+		runs := func() bool {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			return l.all[key] != nil
+		}
 		_, release, err := l.use(t.Context(), key)
 		if err != nil {
 			t.Fatal(err)
@@ -59,12 +64,12 @@ func TestIdleServersEnd(t *testing.T) {
 		time.Sleep(2 * serverIdle)
 		release()
 		time.Sleep(serverIdle - time.Second)
-		if l.all[key] == nil {
+		if !runs() {
 			t.Error("a server ended too early")
 		}
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		if l.all[key] != nil {
+		if runs() {
 			t.Error("a server that nobody asks goes on")
 		}
 		l.close()
