@@ -79,7 +79,7 @@ func (m embedding) Embed(ctx context.Context, texts []string) ([][]float32, erro
 func (c *core) embedding(s *config.Store) (toolsearch.Model, error) {
 	name := s.Text(searchEmbeddings)
 	if name == "" {
-		return nil, nil //nolint:nilnil // no model is no error
+		return nil, nil //nolint:nilnil // nil stands for words alone
 	}
 	i, model, err := embedder(s, name)
 	if err != nil {

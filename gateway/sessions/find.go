@@ -115,11 +115,11 @@ func (s *Service) Title(id string) string {
 		return r.Title
 	}
 	// One that yaya run made is known by its tape alone.
-	found, _, err := s.cfg.Sessions.Page(session.Place{}, 1, func(other, _ string) bool { return other == id })
-	if err != nil || len(found) == 0 {
-		return ""
+	found, _, err := s.cfg.Sessions.Info(id)
+	if err != nil {
+		s.cfg.Log.Warn().Err(err).Str("session", id).Msg("the title of a session is not known")
 	}
-	return found[0].Title
+	return found.Title
 }
 
 // mark is the word by which the index knows a session: its status, and the key of the

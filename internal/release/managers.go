@@ -45,7 +45,8 @@ func (dpkg) install(ctx context.Context, r *root, file string) error {
 	return err
 }
 
-// uninstall removes the package, sees that its settings stay, and purges it.
+// uninstall removes the package, sees that its settings stay, and purges it. Purge leaves the key of
+// the secrets, which are in /var/lib/yaya.
 func (dpkg) uninstall(ctx context.Context, r *root) error {
 	if _, err := output(ctx, r.dir, "dpkg", "--root="+r.dir, "--remove", "yaya"); err != nil {
 		return err
@@ -53,11 +54,15 @@ func (dpkg) uninstall(ctx context.Context, r *root) error {
 	if !r.has("etc/yaya/config.toml") {
 		return errors.New("dpkg --remove took /etc/yaya/config.toml away, want that of purge alone")
 	}
+	const key = "etc/yaya/secrets.key"
+	if err := r.at.WriteFile(key, []byte("a key"), 0o600); err != nil {
+		return err
+	}
 	if _, err := output(ctx, r.dir, "dpkg", "--root="+r.dir, "--purge", "yaya"); err != nil {
 		return err
 	}
-	if r.has("etc/yaya") {
-		return errors.New("/etc/yaya is still there after dpkg --purge")
+	if !r.has(key) || r.has("etc/yaya/config.toml") {
+		return errors.New("dpkg --purge took the key of the secrets away, or left config.toml")
 	}
 	return nil
 }

@@ -95,7 +95,7 @@ func (e *Embeddings) Close() {
 	e.work.Close()
 }
 
-// Err returns why the last request for vectors failed, nil if it did not or there is no model.
+// Err returns the error of the last request for vectors, nil if it succeeded or no model is set.
 func (e *Embeddings) Err() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

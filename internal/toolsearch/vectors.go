@@ -13,7 +13,7 @@ import (
 // vectors keeps those that were used last.
 type vectors struct {
 	max  int
-	keep time.Duration // how long one is kept that is not used, if there is no room
+	keep time.Duration // how long an unused vector keeps its place when all places are taken
 	of   map[digest]*vector
 }
 
@@ -64,8 +64,8 @@ func unit(v []float32) []float32 {
 	return out
 }
 
-// text returns what says for what a tool is: the first sentences of its description do, and further
-// ones cost more than they help (see docs/adr/0091).
+// text returns the text that a model embeds for a tool: its names and the beginning of its description.
+// The rest costs more than it helps (see docs/adr/0091).
 func (t *Tool) text() string {
 	var words []string
 	split(cut.Bytes(t.Name, maxDigested), func(w string) { words = append(words, w) })

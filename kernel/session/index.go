@@ -371,26 +371,65 @@ func (x *index) list(before Place, limit int, keep func(id, mark string) bool) (
 			more = true
 			break
 		}
-		s := listing{row: *r}
-		if d := x.fresh[r]; d != nil {
-			s.details = *d
-		} else {
+		s, whole := x.describe(r)
+		if !whole {
 			open = append(open, len(out))
-		}
-		if t, ok := x.titles[r]; ok {
-			s.Title = t
 		}
 		out = append(out, s)
 	}
 	x.mu.Unlock()
 	for _, n := range open {
-		title := out[n].Title
-		if out[n].details, err = x.read(out[n].at); err != nil {
+		if err := x.fill(&out[n]); err != nil {
 			return nil, false, err
 		}
-		out[n].Title = cmp.Or(title, out[n].Title)
 	}
 	return out, more, nil
+}
+
+// describe returns a row with as much of its details as is in memory; whole says whether these are
+// all. mu is held.
+func (x *index) describe(r *row) (s listing, whole bool) {
+	s.row = *r
+	d := x.fresh[r]
+	if d != nil {
+		s.details = *d
+	}
+	if t, ok := x.titles[r]; ok {
+		s.Title = t
+	}
+	return s, d != nil
+}
+
+// fill adds the details that are in the file; io is held.
+func (x *index) fill(s *listing) (err error) {
+	title := s.Title
+	s.details, err = x.read(s.at)
+	s.Title = cmp.Or(title, s.Title)
+	return err
+}
+
+// one returns the session of an id that changed last; ok is false if none has it.
+func (x *index) one(id string) (s listing, ok bool, err error) {
+	x.io.RLock()
+	defer x.io.RUnlock()
+	key, _ := keyOf(TapeName("", id))
+	x.mu.Lock()
+	var last *row
+	for r := x.rows[key.half()]; r != nil; r = r.next {
+		if r.id == id && (last == nil || r.changed > last.changed) {
+			last = r
+		}
+	}
+	if last == nil {
+		x.mu.Unlock()
+		return s, false, nil
+	}
+	s, whole := x.describe(last)
+	x.mu.Unlock()
+	if !whole {
+		err = x.fill(&s)
+	}
+	return s, err == nil, err
 }
 
 // forks returns the sessions that continue another one, with their details.

@@ -210,6 +210,16 @@ func TestPagesReadNoTape(t *testing.T) {
 	if len(want) != 50 || !strings.HasPrefix(want[0], "s49 ") {
 		t.Fatalf("got %d: %v; want 50 rows, s49 first", len(want), want)
 	}
+	one := func() {
+		t.Helper()
+		if got, ok, err := w.Info("s9"); !ok || err != nil || got.ID != "s9" || got.Title != "hello" || got.Workspace != "/ws" || got.Size == 0 {
+			t.Errorf("Info = %+v, %v, %v, want session s9", got, ok, err)
+		}
+		if got, ok, err := w.Info("nobody"); ok || err != nil {
+			t.Errorf("Info of an unknown id = %+v, %v, %v, want none", got, ok, err)
+		}
+	}
+	one()
 	w.stop()
 	count := &readingFS{}
 	reading := func(c *session.Config) { count.FS, c.FS = c.FS, count }
@@ -217,6 +227,7 @@ func TestPagesReadNoTape(t *testing.T) {
 	if got := rows(t, w.Manager, 7); !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
+	one()
 	if n := count.tapes.Load(); n != 0 {
 		t.Errorf("%d tapes were read for pages, want 0", n)
 	}

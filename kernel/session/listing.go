@@ -38,12 +38,30 @@ func (m *Manager) Page(after Place, limit int, keep func(id, mark string) bool) 
 	}
 	out := make([]Info, len(rows))
 	for i, r := range rows {
-		out[i] = Info{ID: r.id, Workspace: r.Workspace, Tape: r.key.tape(), Title: r.Title, Size: r.size, Mark: r.mark.Value(), Modified: time.UnixMicro(r.changed).UTC()}
-		if r.Parent != nil {
-			out[i].ParentID = r.Parent.SessionID
-		}
+		out[i] = r.info()
 	}
 	return out, more, nil
+}
+
+func (l *listing) info() Info {
+	out := Info{ID: l.id, Workspace: l.Workspace, Tape: l.key.tape(), Title: l.Title, Size: l.size, Mark: l.mark.Value(), Modified: time.UnixMicro(l.changed).UTC()}
+	if l.Parent != nil {
+		out.ParentID = l.Parent.SessionID
+	}
+	return out
+}
+
+// Info describes the session of an id, the one changed last if several workspaces have one; ok is false
+// if none has it. It reads no tape, and costs the same however many sessions there are.
+func (m *Manager) Info(id string) (_ Info, ok bool, err error) {
+	if err := m.ensure(); err != nil {
+		return Info{}, false, err
+	}
+	found, ok, err := m.index.one(id)
+	if !ok {
+		return Info{}, false, err
+	}
+	return found.info(), true, nil
 }
 
 // rebuild makes the index again of the tapes.

@@ -7,7 +7,8 @@ import (
 	"github.com/yaya-ai/yaya/plugins/provider"
 )
 
-// Embed implements [llm.Embedder].
+// Embed implements [llm.Embedder]. The SDK panics when an answer has another shape than the
+// service's, and passes each number through values of any type.
 func (c *client) Embed(ctx context.Context, model string, texts []string) ([][]float32, error) {
 	type (
 		part struct {

@@ -8,7 +8,7 @@ import (
 	"github.com/yaya-ai/yaya/plugins/provider"
 )
 
-// Embed implements [llm.Embedder].
+// Embed implements [llm.Embedder]. The SDK cannot tell an index that is missing from 0.
 func (c *client) Embed(ctx context.Context, model string, texts []string) ([][]float32, error) {
 	var answer struct {
 		Data []struct {

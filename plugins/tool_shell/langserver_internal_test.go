@@ -8,8 +8,8 @@ import (
 	"github.com/yaya-ai/yaya/kernel/event"
 )
 
-// With a session, the servers of its sub-agents end. A call that waits for a server of such a session
-// fails, since one that it started would have nobody to end it.
+// When a session ends, so do the servers of its sub-agents. A call that waits for one of these fails:
+// nobody would end a server that it starts.
 func TestServersEndWithTheirSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := langservers{all: map[serverKey]*langserver{}}

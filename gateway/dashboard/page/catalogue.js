@@ -91,7 +91,6 @@ function Pages({ first, kind, choose }) {
       return !seen.has(key) && seen.add(key) && s.kinds.some(KINDS[kind].has);
     });
   const next = pages.at(-1)?.next;
-  const again = pages.slice(0, -1).some((p) => p.next === next); // its cursors go round
   const failed = new Map(); // registry → its last error
   for (const r of pages.flatMap((p) => p.registries)) if (r.error) failed.set(r.name, r.error);
   return html`
@@ -116,7 +115,6 @@ function Pages({ first, kind, choose }) {
         </ul>`
       : html`<${Empty} icon="catalogue">${t('No server fits.')}<//>`}
     ${next &&
-    !again &&
     html`<div class="buttons">
       <${Do} run=${async () => {
         const p = await api('GET', `/api/catalogue?cursor=${encodeURIComponent(next)}`);
