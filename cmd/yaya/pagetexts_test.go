@@ -77,3 +77,24 @@ console.log(JSON.stringify({ texts: JSON.parse(process.argv[2]).map((s) => [plai
 		}
 	}
 }
+
+// The page writes times with 24 hours, as its lists do, in a locale that has 12; a description has one
+// line.
+func TestPageTimes(t *testing.T) {
+	t.Parallel()
+	node := needPeers(t)
+	dir, err := filepath.Abs("../../gateway/dashboard/page")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const script = `Object.defineProperty(globalThis, 'navigator', { value: { language: 'en-US', languages: ['en-US'] } });
+const { exact, when, oneLine } = await import(process.argv[1]);
+const at = new Date('2026-11-29T15:04:05Z');
+console.log([exact(at), when(at, at - 3600e3), oneLine('a\r\n\tb')].join('|'));`
+	cmd := exec.CommandContext(t.Context(), node, "--input-type=module", "-e", script, "file://"+dir+"/text.js")
+	cmd.Env = append(cmd.Environ(), "TZ=UTC")
+	out, err := cmd.Output()
+	if want := "11/29/2026, 15:04:05|15:04|a b\n"; err != nil || string(out) != want {
+		t.Errorf("got %q, %v, want %q", out, err, want)
+	}
+}
