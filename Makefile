@@ -6,7 +6,7 @@ HELM_VERSION     := v3.19.5
 # a failure ("context deadline exceeded").
 FUZZTIME ?= 300000x
 FUZZTIME_SLOW ?= 45000x
-NFPM_VERSION     := v2.48.0
+NFPM_VERSION     := v2.45.2
 COMMIT   := $(shell git describe --tags --always --dirty 2>/dev/null)
 DIGEST   := $(shell git log -1 --format=%H 2>/dev/null)
 AT       := $(shell TZ=UTC git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd 2>/dev/null)

@@ -51,8 +51,10 @@ func (s *Service) here(id string) bool {
 	if event.CheckClientSession(id) != nil {
 		return true
 	}
-	_, err := s.cfg.Sessions.Find(id, "")
-	if !errors.Is(err, session.ErrNotFound) {
+	switch _, err := s.cfg.Sessions.Find(id, ""); {
+	case errors.Is(err, session.ErrElsewhere): // it is being put away, and another node has it
+		return false
+	case !errors.Is(err, session.ErrNotFound):
 		return true
 	}
 	return s.emptied(id) != nil && s.cfg.Sessions.Elsewhere(context.Background(), id) == ""

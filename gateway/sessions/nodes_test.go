@@ -133,3 +133,49 @@ func TestForgottenWhenGone(t *testing.T) {
 		return w.must("GET", "/v1/sessions/"+id, "", 200)["title"] == "of the other"
 	})
 }
+
+// leaving is an owner whose sessions another node takes over while this one looks for them.
+type leaving struct {
+	uncopied
+	leave func()
+}
+
+func (o *leaving) Elsewhere(context.Context, string) string {
+	if o.leave != nil {
+		o.leave()
+	}
+	return ""
+}
+
+// CL-04: a session that is just being put away is not here: its new node is asked, where this one said "try again".
+func TestNotHereWhileLeaving(t *testing.T) {
+	w := newWorld(t, "")
+	id := w.create()
+	w.stop()
+	owner := &leaving{}
+	w.owner = owner
+	w.start("")
+	here := func() int {
+		return nodes{"north": w}.ask(t.Context(), "north", sessions.NodePath+"/"+id).Code
+	}
+	if got := here(); got != http.StatusOK {
+		t.Fatalf("the session of this node: %d, want 200", got)
+	}
+	w.stop()
+	owner.leave = func() {
+		tapes, err := filepath.Glob(filepath.Join(w.dir, "tapes", "*.jsonl"))
+		if err != nil || len(tapes) == 0 {
+			t.Errorf("the tapes are %v, %v", tapes, err)
+		}
+		for _, tape := range tapes {
+			if err := os.Remove(tape); err != nil {
+				t.Error(err)
+			}
+		}
+		owner.leave = nil
+	}
+	w.start("")
+	if got := here(); got != http.StatusNotFound || owner.leave != nil {
+		t.Errorf("a session that is being put away: %d, want 404", got)
+	}
+}
