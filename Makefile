@@ -31,7 +31,7 @@ NODE     := $(CURDIR)/$(PEERS)/node_modules/.bin/node
 PRETTIER := $(CURDIR)/$(PEERS)/node_modules/prettier/bin/prettier.cjs
 export GOFLAGS += -buildvcs=false
 
-.PHONY: windows packagers help ids figures run build install uninstall release-snapshot release-again image test setup downloads unit race scale lint fuzz bench data soak cluster-bench deploy-check site fmt fmt-check vet peers chromium bwrap systemd types screens clean bench-peers bench-session eval slow-path release-journey
+.PHONY: windows packagers help ids figures run build install uninstall release-snapshot release-again image test setup downloads unit race scale lint fuzz bench data soak cluster-bench deploy-check site fmt fmt-check vet peers chromium bwrap systemd types page screens clean bench-peers bench-session eval slow-path release-journey
 
 run: build ## build and start the gateway with its defaults
 	bin/yaya serve
@@ -196,6 +196,9 @@ fuzz: ## fuzz every parser of outside input, FUZZTIME inputs each
 	go test ./mcpbridge/upstream -run '^$$' -fuzz '^FuzzDispatch$$' -fuzztime $(FUZZTIME_SLOW)
 	go test ./mcpbridge/upstream -run '^$$' -fuzz '^FuzzReadLines$$' -fuzztime $(FUZZTIME)
 	go test ./mcpbridge/upstream -run '^$$' -fuzz '^FuzzPlainAnswer$$' -fuzztime $(FUZZTIME)
+
+page: ## bundle the page into what is served
+	go run ./internal/pagebundle
 
 types: peers ## generate the page's types from the OpenAPI documents
 	go test -count 1 -run '^TestPageTypesAreFresh$$' ./cmd/yaya -update-docs

@@ -329,7 +329,11 @@ func TestPageRemote(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
 	at := b.behindTLS()
-	b.scenario("remote", map[string]any{"base": at, "code": b.invite("admin"), "workspace": b.workspace()}, nil)
+	page, err := filepath.Abs("../../gateway/dashboard/page")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.scenario("remote", map[string]any{"page": page, "base": at, "code": b.invite("admin"), "workspace": b.workspace()}, nil)
 }
 
 // UI-06: no secret stays in the page's address, for its owner here or a browser elsewhere.

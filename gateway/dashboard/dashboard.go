@@ -4,10 +4,11 @@
 // The files hold no data and no secrets; whoever reaches the listener may have them.
 // The page asks for its data over the APIs and the wire protocol, with the rights of
 // whoever has opened it: the user that runs yaya on this machine, or a device that the
-// browser is enrolled as. There is no build step: the files are ES
-// modules as they are written, without their comments and spaces when they are served, and
-// preact, htm and marked as their makers ship them (page/vendor, with their licences). Beside the page, and not served: types has its
-// types, of which those of the APIs are generated (make types).
+// browser is enrolled as. People write the files in page: ES modules, and
+// preact, htm and marked as their makers ship them (page/vendor, with their licences). They are
+// served as what make page makes of them, which is in bundle: fewer files, without comments and
+// spaces. Beside the page, and not served: types has its types, of which those of the APIs are
+// generated (make types).
 //
 // The Content-Security-Policy lets no script run but these, no markup be made of
 // text (Trusted Types), and nothing be loaded from elsewhere.
@@ -27,12 +28,10 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/tdewolff/minify/v2"
-	"github.com/tdewolff/minify/v2/css"
-	"github.com/tdewolff/minify/v2/js"
+	"github.com/yaya-ai/yaya/internal/lazyregexp"
 )
 
-//go:embed page/*.html page/*.css page/*.js page/*.svg page/*.json page/vendor/*.js page/vendor/*.txt
+//go:embed bundle
 var files embed.FS
 
 // policy is the Content-Security-Policy of the page.
@@ -47,19 +46,25 @@ var types = map[string]string{
 
 // file is one that is served.
 type file struct {
-	kind string
-	// plain makes it small, and packed compresses that, once, when it is asked for first.
-	plain, packed func() []byte
-	etag          func() string
+	kind  string
+	plain []byte
+	// forever says that its name changes with it.
+	forever bool
+	// packed compresses it, once, when it is asked for first.
+	packed func() []byte
+	etag   func() string
 }
 
 // Handler serves the page at / and its files below /ui/.
 type Handler struct{ files map[string]*file }
 
+// ofContent is the name of a file with a hash of what it is.
+var ofContent = lazyregexp.New(`-[A-Z2-7]{8}\.js$`)
+
 // New returns the handler.
 func New() (*Handler, error) {
 	h := &Handler{files: map[string]*file{}}
-	err := fs.WalkDir(files, "page", func(name string, d fs.DirEntry, err error) error {
+	err := fs.WalkDir(files, "bundle", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
@@ -71,34 +76,17 @@ func New() (*Handler, error) {
 		if err != nil {
 			return err
 		}
-		f := &file{kind: kind}
-		f.plain = sync.OnceValue(func() []byte { return small(name, kind, data) })
-		f.packed = sync.OnceValue(func() []byte { return pack(f.plain()) })
-		f.etag = sync.OnceValue(func() string {
-			sum := sha256.Sum256(f.plain())
-			return `"` + hex.EncodeToString(sum[:12]) + `"`
-		})
-		h.files[strings.TrimPrefix(name, "page/")] = f
+		h.files[strings.TrimPrefix(name, "bundle/")] = &file{
+			kind: kind, plain: data, forever: ofContent().MatchString(name),
+			packed: sync.OnceValue(func() []byte { return pack(data) }),
+			etag: sync.OnceValue(func() string {
+				sum := sha256.Sum256(data)
+				return `"` + hex.EncodeToString(sum[:12]) + `"`
+			}),
+		}
 		return nil
 	})
 	return h, err
-}
-
-// small returns a script or a style sheet without comments and spaces. Those of others are small
-// already.
-func small(name, kind string, data []byte) []byte {
-	of, _, _ := strings.Cut(kind, ";")
-	if strings.HasPrefix(name, "page/vendor/") || (of != "text/javascript" && of != "text/css") {
-		return data
-	}
-	m := minify.New()
-	m.AddFunc("text/javascript", js.Minify)
-	m.AddFunc("text/css", css.Minify)
-	out, err := m.Bytes(of, data)
-	if err != nil { // cannot be: the tests read them all
-		return data
-	}
-	return out
 }
 
 func pack(data []byte) []byte {
@@ -142,13 +130,16 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	head.Set("Content-Type", f.kind)
 	head.Set("Cache-Control", "no-cache") // kept, and asked about: a new yaya has a new page
+	if f.forever {
+		head.Set("Cache-Control", "public, max-age=31536000, immutable")
+	}
 	head.Set("ETag", f.etag())
 	head.Set("Vary", "Accept-Encoding")
 	if strings.Contains(r.Header.Get("If-None-Match"), f.etag()) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
-	body := f.plain()
+	body := f.plain
 	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
 		body = f.packed()
 		head.Set("Content-Encoding", "gzip")

@@ -43,7 +43,7 @@ func TestHeaders(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{"/", "/ui/app.js", "/ui/nothing", "/ui/"} {
+	for _, path := range []string{"/", "/ui/app.css", "/ui/nothing", "/ui/"} {
 		got := get(t, h, path).Header
 		for name, want := range map[string]string{
 			"Content-Security-Policy":      "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; manifest-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
@@ -66,33 +66,36 @@ func TestNothingElseIsServed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for path, kind := range map[string]string{"/": "text/html; charset=utf-8", "/ui/app.js": "text/javascript; charset=utf-8", "/ui/app.css": "text/css; charset=utf-8", "/ui/icon.svg": "image/svg+xml", "/ui/vendor/preact.js": "text/javascript; charset=utf-8", "/ui/vendor/htm.LICENSE.txt": "text/plain; charset=utf-8"} {
+	for path, kind := range map[string]string{"/": "text/html; charset=utf-8", first(t, h): "text/javascript; charset=utf-8", "/ui/app.css": "text/css; charset=utf-8", "/ui/icon.svg": "image/svg+xml", "/ui/zh.json": "application/json", "/ui/vendor/htm.LICENSE.txt": "text/plain; charset=utf-8"} {
 		r := get(t, h, path)
 		if r.StatusCode != 200 || r.Header.Get("Content-Type") != kind || r.Header.Get("ETag") == "" {
 			t.Errorf("%s: got %d %q, want StatusCode 200, Content-Type %v, a ETag", path, r.StatusCode, r.Header.Get("Content-Type"), kind)
 		}
 	}
-	for _, path := range []string{"/ui/", "/ui/vendor", "/ui/vendor/", "/ui/index.html", "/ui/../dashboard.go", "/ui/..%2fdashboard.go", "/ui/vendor/../app.js", "/ui//app.js", "/ui/app.js.map", "/ui/tsconfig.json", "/ui/vendor/preact.d.ts", "/ui/\x00", "/etc/passwd"} {
+	for _, path := range []string{"/ui/", "/ui/vendor", "/ui/vendor/", "/ui/index.html", "/ui/../dashboard.go", "/ui/..%2fdashboard.go", "/ui/vendor/../app.css", "/ui//app.css", "/ui/app.css.map", "/ui/app.js", "/ui/vendor/preact.js", "/ui/tsconfig.json", "/ui/vendor/preact.d.ts", "/ui/\x00", "/etc/passwd"} {
 		if r := get(t, h, path); r.StatusCode != 404 || strings.Contains(body(t, r), "preact") {
 			t.Errorf(`%q: got %d, want StatusCode 404, nothing of "preact"`, path, r.StatusCode)
 		}
 	}
-	if strings.Contains(body(t, get(t, h, "/ui/vendor/marked.js")), "sourceMappingURL") {
-		t.Error("a file names a source map")
-	}
 }
 
-// A file that the browser has is not sent again; a compressible file is sent compressed.
+// A file that the browser has is not sent again, nor asked about if its name changes with it; a compressible file
+// is sent compressed.
 func TestCaching(t *testing.T) {
 	h, err := dashboard.New()
 	if err != nil {
 		t.Fatal(err)
 	}
-	plain := get(t, h, "/ui/app.js")
-	if r := get(t, h, "/ui/app.js", "If-None-Match", plain.Header.Get("ETag")); r.StatusCode != 304 || body(t, r) != "" {
+	plain := get(t, h, "/ui/app.css")
+	if r := get(t, h, "/ui/app.css", "If-None-Match", plain.Header.Get("ETag")); r.StatusCode != 304 || body(t, r) != "" {
 		t.Errorf("got %d, want 304 without a body", r.StatusCode)
 	}
-	packed := get(t, h, "/ui/app.js", "Accept-Encoding", "gzip, br")
+	for path, want := range map[string]string{"/": "no-cache", "/ui/app.css": "no-cache", "/ui/zh.json": "no-cache", first(t, h): "public, max-age=31536000, immutable"} {
+		if got := get(t, h, path).Header.Get("Cache-Control"); got != want {
+			t.Errorf("%s: the Cache-Control is %q, want %q", path, got, want)
+		}
+	}
+	packed := get(t, h, "/ui/app.css", "Accept-Encoding", "gzip, br")
 	z, err := gzip.NewReader(packed.Body)
 	if err != nil {
 		t.Fatal(err)
@@ -103,7 +106,27 @@ func TestCaching(t *testing.T) {
 	}
 }
 
-var imports = regexp.MustCompile(`(?:\bfrom|\bimport)(\(?)\s*['"](\./[^'"]+)['"]`)
+// first returns the path of the script that the page begins with.
+func first(t *testing.T, h http.Handler) string {
+	t.Helper()
+	m := regexp.MustCompile(`<script type="module" async src="(/ui/begin-[A-Z2-7]{8}\.js)">`).FindStringSubmatch(body(t, get(t, h, "/")))
+	if m == nil {
+		t.Fatal("the page has no first script")
+	}
+	return m[1]
+}
+
+// view returns the path of the file that a module, which is loaded later, has become.
+func view(t *testing.T, module string) string {
+	t.Helper()
+	all, err := filepath.Glob("bundle/" + module + "-*.js")
+	if err != nil || len(all) != 1 {
+		t.Fatalf("%s was made into %v, %v, want one file", module, all, err)
+	}
+	return "/ui/" + filepath.Base(all[0])
+}
+
+var imports = regexp.MustCompile(`(?:\bfrom|\bimport)(\(?)"(\./[^"]+)"`)
 
 // The first load is less than 150 KiB, uncompressed: the page, its style, and every
 // module that is not loaded later by itself. The overview is part of it.
@@ -134,13 +157,11 @@ func TestFirstLoadIsSmall(t *testing.T) {
 			load(dir + strings.TrimPrefix(m[2], "."))
 		}
 	}
-	for _, path := range []string{"/", "/ui/tokens.css", "/ui/app.css", "/ui/icon.svg", "/ui/icons.svg", "/ui/app.js", "/ui/overview.js"} {
+	for _, path := range []string{"/", "/ui/app.css", "/ui/icon.svg", "/ui/icons.svg", first(t, h), view(t, "app"), view(t, "overview")} {
 		load(path)
 	}
-	for _, want := range []string{"/ui/vendor/preact.js", "/ui/vendor/hooks.js", "/ui/vendor/htm.js", "/ui/live.js", "/ui/state.js"} {
-		if !seen[want] {
-			t.Errorf("%s was not found", want)
-		}
+	if total < 50<<10 {
+		t.Errorf("the first load is %d bytes: something was not found", total)
 	}
 	t.Logf("the first load is %d bytes in %d files", total, len(seen))
 	if total >= 150<<10 {
@@ -172,12 +193,15 @@ func TestFirstLoadIsOneRound(t *testing.T) {
 			}
 		}
 	}
-	needs("/ui/begin.js")
-	needs("/ui/app.js")
+	needs(first(t, h))
+	needs(view(t, "app"))
 	if !maps.Equal(named, needed) {
 		t.Errorf("index.html names %v, want %v", slices.Sorted(maps.Keys(named)), slices.Sorted(maps.Keys(needed)))
 	}
-	needs("/ui/overview.js")
+	if len(needed) > 5 {
+		t.Errorf("the page begins with %d scripts, want 5 at most: %v", len(needed), slices.Sorted(maps.Keys(needed)))
+	}
+	needs(view(t, "overview"))
 	if more := len(needed) - len(named); more != 1 {
 		t.Errorf("the first view needs %d modules beside those of the page, want its own alone: %v", more, slices.Sorted(maps.Keys(needed)))
 	}
@@ -229,31 +253,5 @@ func TestModulesKeepOneSubject(t *testing.T) {
 	}
 	if len(anys) > maxAny {
 		t.Errorf("any is the type %d times, want at most %d:\n%s", len(anys), maxAny, strings.Join(anys, "\n"))
-	}
-}
-
-// The page serves files as they were written, without comments and spaces. One that the minifier
-// cannot read would be served whole.
-func TestFilesAreServedSmall(t *testing.T) {
-	h, err := dashboard.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	files, err := filepath.Glob("page/*.[jc]s*")
-	if err != nil || len(files) < 30 {
-		t.Fatalf("Glob = %d files, %v, want all of the page", len(files), err)
-	}
-	for _, name := range files {
-		data, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if filepath.Ext(name) == ".json" {
-			continue
-		}
-		got := body(t, get(t, h, "/ui/"+filepath.Base(name)))
-		if len(got) >= len(data) || strings.Contains(got, "@ts-check") {
-			t.Errorf("%s is served in %d bytes of %d", name, len(got), len(data))
-		}
 	}
 }

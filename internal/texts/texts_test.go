@@ -23,7 +23,7 @@ var exceptions = []struct{ file, phrase, reason string }{
 }
 
 // foreign are folders with texts of others, or that nobody reads as text.
-var foreign = []string{".git", ".cache", "bin", "node_modules", "testdata", "vendor", "internal/texts"}
+var foreign = []string{".git", ".cache", "bin", "node_modules", "testdata", "vendor", "bundle", "internal/texts"}
 
 // read are the kinds of files with texts, by ending; and by name.
 var (

@@ -7,6 +7,7 @@ import { me } from './early.js';
 import { Frame } from './frame.js';
 import { listen } from './keys.js';
 import { Live } from './live.js';
+import { fresh } from './renewed.js';
 import { changed, locate, page, route } from './state.js';
 import { html } from './ui.js';
 import { viewAt } from './views.js';
@@ -94,7 +95,7 @@ async function thrownOut() {
   clearTimeout(renewal);
   token = null;
   page.me.set(null);
-  const { default: Enrol } = await import('./enrol.js');
+  const { default: Enrol } = await fresh(import('./enrol.js'));
   render(html`<${Enrol} out device=${self} admitted=${admitted} />`, root);
 }
 
@@ -151,7 +152,7 @@ async function begin() {
     );
     return;
   }
-  const { default: Enrol } = await import('./enrol.js');
+  const { default: Enrol } = await fresh(import('./enrol.js'));
   render(
     html`<${Enrol} device=${await device.load().catch(() => null)} admitted=${admitted} />`,
     root,

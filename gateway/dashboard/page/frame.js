@@ -3,6 +3,7 @@
 import { useEffect, useRef, useState } from './vendor/hooks.js';
 import { seen, useAttention } from './attention.js';
 import { Announce, Popover } from './notify.js';
+import { fresh } from './renewed.js';
 import { href, may, page, route, useLoaded } from './state.js';
 import { plain } from './text.js';
 import { choose, next, theme } from './theme.js';
@@ -24,7 +25,7 @@ function Lazy({ at, rest }) {
     setError(null);
     if (moved) location.replace(href(moved));
     if (v && !loaded.has(at)) {
-      v.load().then((m) => {
+      fresh(v.load()).then((m) => {
         loaded.set(at, m.default);
         tick((n) => n + 1);
       }, setError);
@@ -108,7 +109,7 @@ function Over() {
   const over = page.over.use();
   const [parts, setParts] = useState(/** @type {typeof import('./palette.js') | null} */ (null));
   useEffect(() => {
-    if (over && !parts) import('./palette.js').then(setParts, () => page.over.set(''));
+    if (over && !parts) fresh(import('./palette.js')).then(setParts, () => page.over.set(''));
   }, [over]);
   if (!over || !parts) return null;
   return over === 'palette' ? html`<${parts.Palette} />` : html`<${parts.Keys} />`;

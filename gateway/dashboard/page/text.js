@@ -14,8 +14,17 @@ const JOINED =
   '(?<=\\p{Emoji}\\ufe0f?)(?<![0-9#*])\\u200d(?=\\p{Extended_Pictographic})' +
   `|(?<=${SHAPED})[\\u200c\\u200d](?=${SHAPED})`;
 
-const NAME = new RegExp(`${SELECTOR}|(${HIDDEN})`, 'gu');
-const PROSE = new RegExp(`${SELECTOR}|${JOINED}|(${HIDDEN})`, 'gu');
+// Both take milliseconds to make, and most texts are without such characters.
+const NAME = once(() => new RegExp(`${SELECTOR}|(${HIDDEN})`, 'gu'));
+const PROSE = once(() => new RegExp(`${SELECTOR}|${JOINED}|(${HIDDEN})`, 'gu'));
+const ASCII = /^[\x20-\x7e]*$/;
+
+/** @template T @param {() => T} make @returns {() => T} */
+function once(make) {
+  /** @type {T | undefined} */
+  let made;
+  return () => (made ??= make());
+}
 
 /** @param {string} c */
 const escaped = (c) => '\\u{' + (c.codePointAt(0) ?? 0).toString(16) + '}';
@@ -24,15 +33,18 @@ const escaped = (c) => '\\u{' + (c.codePointAt(0) ?? 0).toString(16) + '}';
  * characters, directional marks, tags, joiners.
  * @param {unknown} s @param {boolean} [lines] keeps line breaks and tabs
  * @returns {string} */
-export const plain = (s, lines) =>
-  String(s ?? '').replace(NAME, (c, hidden) =>
+export function plain(s, lines) {
+  const text = String(s ?? '');
+  if (ASCII.test(text)) return text;
+  return text.replace(NAME(), (c, hidden) =>
     !hidden || (lines && (c === '\n' || c === '\t')) ? c : escaped(c),
   );
+}
 
 /** The same for prose, which may contain joiners where emoji and scripts need them.
  * @param {unknown} s @returns {string} */
 export const prose = (s) =>
-  String(s ?? '').replace(PROSE, (c, hidden) =>
+  String(s ?? '').replace(PROSE(), (c, hidden) =>
     !hidden || c === '\n' || c === '\t' ? c : c === '\r' ? '' : escaped(c),
   );
 

@@ -4,6 +4,11 @@ import { assert, env, heading, launch, run, watch } from './lib.mjs';
 // and before anything is asked of yaya; it is in no request, no Referer and no history.
 await run(async () => {
   const denied = /401|403/;
+  const looks = await (await launch()).newContext({ ignoreHTTPSErrors: true });
+  const ask = (path) => looks.request.get(env.base + path);
+  const [begin] = /\/ui\/begin-\w+\.js/.exec(await (await ask('/')).text());
+  const firsts = [begin, ...(await (await ask(begin)).text()).matchAll(/(?:from|import)"\.(\/[^"]+)"/g).map((m) => '/ui' + m[1])];
+  assert.equal(firsts.length, 2);
   for (const [at, code] of [
     ['#code=' + env.code, env.code], ['?token=canary', ''], ['?token=canary#/servers', ''], ['?token=canary#code=' + env.code, env.code], ['#token=canary', ''], ['#/servers?token=canary', ''], ['?x=1&device_token=canary#access_token=canary', ''],
   ]) {
@@ -13,7 +18,7 @@ await run(async () => {
     // Everything but the document and its first script waits until the address is clean.
     let release;
     const clean = new Promise((ok) => (release = ok));
-    await page.route((u) => u.pathname !== '/' && u.pathname !== '/ui/address.js', async (route) => {
+    await page.route((u) => u.pathname !== '/' && !firsts.includes(u.pathname), async (route) => {
       await clean;
       await route.continue();
     });

@@ -1,5 +1,5 @@
 // The first view: what is asked for before what, and how soon keys work.
-import { assert, env, heading, launch, open, run, watch } from './lib.mjs';
+import { assert, env, go, heading, launch, open, run, watch } from './lib.mjs';
 
 const measured = async (locale) => {
   const first = [];
@@ -8,9 +8,11 @@ const measured = async (locale) => {
   for (let i = 0; i < 15; i++) {
     const context = await (await launch()).newContext({ locale });
     const page = watch(await context.newPage());
+    await page.waitForTimeout(500); // a tab that is open, in a browser at rest: the last visit's process has ended
     await page.goto(env.base + '/');
     first.push(await keys(page));
     await page.locator('.sums').waitFor();
+    await page.waitForTimeout(500);
     await page.reload();
     again.push(await keys(page));
     await context.close();
@@ -24,13 +26,14 @@ const measured = async (locale) => {
 await run(async () => {
   const page = await open({ at: 'robots.txt', allow: /status of 404/ });
   const asked = new Map();
+  const plain = (path) => path.replace(/-[A-Z2-7]{8}(?=\.js$)/, ''); // the name without the hash
   const once = (path) => {
     if (!asked.has(path)) asked.set(path, Promise.withResolvers());
     return asked.get(path);
   };
-  page.on('request', (r) => once(new URL(r.url()).pathname).resolve());
+  page.on('request', (r) => once(plain(new URL(r.url()).pathname)).resolve());
   // Each of these waits until the next has been asked for, so it cannot wait for this one.
-  await page.route('**/ui/app.js', async (r) => {
+  await page.route(/\/ui\/app-\w+\.js$/, async (r) => {
     await once('/api/me').promise;
     await r.continue();
   });
@@ -41,7 +44,27 @@ await run(async () => {
   await page.goto(env.base + '/');
   await heading(page, 'Home');
   assert.equal(await page.evaluate(() => performance.getEntriesByName('yaya:keys').length), 1);
+  assert.equal(await page.evaluate(() => performance.getEntriesByType('resource').filter((e) => e.name.endsWith('/api/me')).length), 1, 'who the user is was asked twice');
   await page.keyboard.press('?');
   await page.getByRole('dialog').waitFor();
+  await page.keyboard.press('Escape');
+
+  // A view that cannot be loaded says so; one that is gone, because yaya was updated, has the page loaded again.
+  let gone = true;
+  await page.route(/\/ui\/servers-\w+\.js$/, (r) => (gone ? r.fulfill({ status: 404 }) : r.continue()));
+  await go(page, 'servers');
+  await page.getByRole('alert').filter({ hasText: /import|module/i }).waitFor();
+  await go(page);
+  await heading(page, 'Home');
+  const index = (await (await fetch(env.base + '/')).text()).replaceAll(/-[A-Z2-7]{8}\.js/g, '-AAAAAAAA.js');
+  await page.route(env.base + '/', (r) => {
+    if (r.request().isNavigationRequest()) gone = false;
+    return gone ? r.fulfill({ contentType: 'text/html', body: index }) : r.continue();
+  });
+  await go(page, 'servers');
+  await heading(page, 'Servers');
+  await page.getByText('srv', { exact: true }).first().waitFor();
+  assert.equal(await page.evaluate(() => performance.getEntriesByType('navigation')[0].type), 'reload');
+
   if (env.measure) for (const locale of ['en-US', 'zh-CN']) await measured(locale);
 });

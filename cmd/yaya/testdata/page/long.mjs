@@ -10,17 +10,7 @@ await run(async () => {
     const all = [n, ...performance.getEntriesByType('resource').filter((r) => /\/ui\/|\/$/.test(r.name))];
     return { bytes: all.reduce((s, r) => s + r.decodedBodySize, 0), sent: all.reduce((s, r) => s + r.encodedBodySize, 0), files: all.length };
   });
-  // From the address to the first view with its data, in a browser that has nothing of it.
-  const times = [];
-  for (let i = 0; i < 5; i++) {
-    const fresh = await open();
-    times.push(await fresh.evaluate(async () => {
-      while (!document.querySelector('main h1')) await new Promise(requestAnimationFrame);
-      return performance.now();
-    }));
-    await fresh.context().close();
-  }
-  console.log(`first load: ${load.files} files, ${load.bytes} bytes, ${load.sent} sent; interactive after ${times.map((t) => Math.round(t)).join(', ')} ms`);
+  console.log(`first load: ${load.files} files, ${load.bytes} bytes, ${load.sent} sent`);
   assert.ok(load.bytes < 150 * 1024 && load.bytes > 10_000, `the first load is ${load.bytes} bytes`);
 
   const t = Date.now();

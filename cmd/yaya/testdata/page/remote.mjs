@@ -80,6 +80,7 @@ await run(async () => {
   for (const part of ['record', 'local', 'session', 'cookie', 'url', 'dom']) assert.ok(!k[part].includes(tokens[0]), `the token is in ${part}`);
 
   // R3: it signs for this server, this address and this protocol, and for nothing else.
+  await second.route(/\/ui\/(vendor\/)?[a-z]+\.js$/, (r) => r.fulfill({ path: env.page + new URL(r.request().url()).pathname.slice('/ui'.length) })); // as it was written
   const signed = await second.evaluate(async () => {
     const d = await import('/ui/device.js');
     const self = await d.load();
