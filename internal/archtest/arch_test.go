@@ -131,6 +131,7 @@ var allowed = map[string][]string{
 	"internal/linelog":              {"internal/cut", "internal/worded"},
 	"internal/llmhttp":              {"internal/cut"},
 	"internal/lsp":                  {"internal/cut"},
+	"internal/recall":               {"internal/cut"},
 	"internal/intake":               {"internal/worded"},
 	"internal/journal":              {"internal/hostfile", "internal/unread"},
 	"internal/keyfile":              {"internal/hostfile", "internal/unread"},

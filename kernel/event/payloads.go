@@ -1,6 +1,9 @@
 package event
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"slices"
+)
 
 // Request carries the id of the event that a payload answers. It is additive:
 // hand-written fixtures may leave it out.
@@ -169,6 +172,18 @@ type MemoryEntry struct {
 type MemoryQuery struct {
 	Query string `json:"query"`
 	K     int    `json:"k"`
+	// Meta names what entries must have. Without it, all entries count.
+	Meta map[string]string `json:"meta,omitempty"`
+}
+
+// Wants reports whether an entry has what the query says it must have.
+func (q MemoryQuery) Wants(e MemoryEntry) bool {
+	for k, v := range q.Meta {
+		if got, ok := e.Meta[k]; !ok || got != v {
+			return false
+		}
+	}
+	return true
 }
 
 // MemoryWrite is the payload of memory.write.
@@ -193,6 +208,16 @@ type LoopState struct {
 	Answered  bool       `json:"answered"`          // the model has answered without calling tools, and nothing was said since
 	Answer    string     `json:"answer,omitempty"`  // what it said last
 	Window    int        `json:"window,omitempty"`  // of the model, in tokens; a guess if nobody has named it
+}
+
+// Asked returns what the user said last, "" if that is not in the history.
+func (s LoopState) Asked() string {
+	for _, m := range slices.Backward(s.Messages) {
+		if m.Role == "user" {
+			return m.Content
+		}
+	}
+	return ""
 }
 
 // DecideRequest is the payload of strategy.decide.request.
@@ -223,6 +248,8 @@ type DecideResponse struct {
 	K        int             `json:"k,omitempty"`      // hits of a memory step
 	Params   json.RawMessage `json:"params,omitempty"`
 	Remember string          `json:"remember,omitempty"` // of done: what to write to memory
+	// Meta names what entries must have, of a memory step, and goes to the new entry, of done: the folder, say.
+	Meta map[string]string `json:"meta,omitempty"`
 	// ToolCalls are the strategy's own calls, with [NextTool], once the model has
 	// answered.
 	ToolCalls []ToolCall `json:"tool_calls,omitempty"`

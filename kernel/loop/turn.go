@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime/debug"
 	"strings"
 	"sync"
@@ -314,7 +315,7 @@ func (t *turn) recall(d event.DecideResponse) error {
 	}
 	ctx, cancel := context.WithTimeout(t.ctx, memoryTimeout)
 	defer cancel()
-	ev, err := bus.Request(ctx, t.l.kernel, event.MemoryQueried, t.thread.id, event.MemoryQuery{Query: d.Query, K: max(d.K, 1)}, event.MemoryAnswered.Kind())
+	ev, err := bus.Request(ctx, t.l.kernel, event.MemoryQueried, t.thread.id, event.MemoryQuery{Query: d.Query, K: max(d.K, 1), Meta: d.Meta}, event.MemoryAnswered.Kind())
 	if err != nil {
 		// A turn without memories is better than a failed turn.
 		t.l.cfg.Log.Warn().Err(err).Str("session", t.thread.id).Msg("memory did not answer")
@@ -430,7 +431,10 @@ func (t *turn) finish(d event.DecideResponse) (over bool, err error) {
 		return false, &stepError{"storage", err}
 	}
 	if d.Remember != "" && t.l.cfg.HasMemory() {
-		_, err := bus.Publish(t.l.kernel, event.MemoryWritten, t.thread.id, event.MemoryWrite{Entry: event.MemoryEntry{Text: d.Remember, Meta: map[string]string{"session_id": t.thread.id}}})
+		meta := map[string]string{}
+		maps.Copy(meta, d.Meta)
+		meta["session_id"] = t.thread.id
+		_, err := bus.Publish(t.l.kernel, event.MemoryWritten, t.thread.id, event.MemoryWrite{Entry: event.MemoryEntry{Text: d.Remember, Meta: meta}})
 		t.l.report(err)
 	}
 	return true, nil

@@ -68,9 +68,14 @@ func (w *world) write(e event.MemoryEntry) {
 
 func (w *world) query(q string, k int) []event.MemoryEntry {
 	w.t.Helper()
+	return w.ask(event.MemoryQuery{Query: q, K: k})
+}
+
+func (w *world) ask(q event.MemoryQuery) []event.MemoryEntry {
+	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), 20*time.Second)
 	defer cancel()
-	ev, err := bus.Request(ctx, w.bus.Kernel(), event.MemoryQueried, "s1", event.MemoryQuery{Query: q, K: k}, event.MemoryAnswered.Kind())
+	ev, err := bus.Request(ctx, w.bus.Kernel(), event.MemoryQueried, "s1", q, event.MemoryAnswered.Kind())
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -128,6 +133,44 @@ func TestRanking(t *testing.T) {
 	st, err := os.Stat(filepath.Join(dir, "a #?%.db"))
 	if err != nil || st.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v, %v", st.Mode(), err)
+	}
+}
+
+// Memories without the query's meta are not found, whether rare words rank them or common ones, however many there are.
+func TestMeta(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	meta := func(folder string) map[string]string { return map[string]string{"folder": folder, "session_id": "s"} }
+	w.write(event.MemoryEntry{ID: "a1", Text: "common rare", Meta: meta("/a")})
+	w.write(event.MemoryEntry{ID: "a2", Text: "common too", Meta: meta("/a")})
+	w.write(event.MemoryEntry{ID: "none", Text: "common and rare"})
+	for i := range 400 { // more than the newest that a common word has
+		w.write(event.MemoryEntry{ID: fmt.Sprint("b", i), Text: fmt.Sprint("common b", i), Meta: meta("/b")})
+		if i == 200 {
+			w.write(event.MemoryEntry{ID: "a3", Text: "common", Meta: meta("/a")})
+		}
+	}
+	for i := range 9 {
+		w.write(event.MemoryEntry{ID: fmt.Sprint("r", i), Text: fmt.Sprint("rare rare r", i), Meta: meta("/b")})
+	}
+	for _, tt := range []struct {
+		query string
+		k     int
+		meta  map[string]string
+		want  []string
+	}{
+		{"rare", 3, map[string]string{"folder": "/a"}, []string{"a1"}},
+		{"common", 3, map[string]string{"folder": "/a"}, []string{"a3"}},
+		{"rare common", 3, map[string]string{"folder": "/a"}, []string{"a1", "a3"}},
+		{"rare", 3, map[string]string{"folder": "/a", "session_id": "other"}, nil},
+		{"rare", 3, map[string]string{"folder": "/a' OR 1=1 --"}, nil},
+		{"rare", 3, map[string]string{`x"' OR`: "/a"}, nil},
+	} {
+		if got := ids(w.ask(event.MemoryQuery{Query: tt.query, K: tt.k, Meta: tt.meta})); !slices.Equal(got, tt.want) {
+			t.Errorf("%q with %v: %v, want %v", tt.query, tt.meta, got, tt.want)
+		}
+	}
+	if got := w.query("rare", 20); len(got) != 11 {
+		t.Errorf("without meta: %d memories, want 11", len(got))
 	}
 }
 

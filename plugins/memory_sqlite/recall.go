@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -21,6 +22,7 @@ import (
 const (
 	maxRecent = 250  // newest memories of one word
 	maxRanked = 3000 // memories that bm25 ranks, over all words
+	maxNewest = 1000 // memories with common words that are read
 )
 
 // word is a word of a query.
@@ -53,14 +55,14 @@ func (p *Plugin) query(ctx context.Context, q event.MemoryQuery) (hits []event.M
 	}
 	rare, common := split(words)
 	if len(rare) > 0 {
-		if hits, err = ranked(ctx, tx, rare, k); err != nil {
+		if hits, err = ranked(ctx, tx, rare, q.Meta, k); err != nil {
 			return nil, damaged(fmt.Errorf("memory: %w", err))
 		}
 	}
 	if len(hits) == k {
 		return hits, nil
 	}
-	more, err := newest(ctx, tx, common, hits, k-len(hits))
+	more, err := newest(ctx, tx, common, hits, q, k-len(hits))
 	if err != nil {
 		return nil, damaged(fmt.Errorf("memory: %w", err))
 	}
@@ -120,14 +122,20 @@ func split(words []word) (rare, common []word) {
 	return words, nil
 }
 
-// ranked returns the best memories that have any of the words.
-func ranked(ctx context.Context, tx *sql.Tx, words []word, k int) ([]event.MemoryEntry, error) {
+// ranked returns the best memories that have any of the words, and all of meta.
+func ranked(ctx context.Context, tx *sql.Tx, words []word, meta map[string]string, k int) ([]event.MemoryEntry, error) {
 	var match []string
 	for _, w := range words {
 		match = append(match, w.match)
 	}
+	var with strings.Builder
+	args := []any{strings.Join(match, " OR ")}
+	for _, key := range slices.Sorted(maps.Keys(meta)) {
+		with.WriteString(` AND EXISTS (SELECT 1 FROM json_each(m.meta) j WHERE j.key = ? AND j.value = ?)`)
+		args = append(args, key, meta[key])
+	}
 	rows, err := tx.QueryContext(ctx, `SELECT m.id, m.text, m.meta FROM words JOIN memories m ON m.n = words.rowid
-		WHERE words MATCH ? ORDER BY bm25(words), m.n DESC LIMIT ?`, strings.Join(match, " OR "), k)
+		WHERE words MATCH ?`+with.String()+` ORDER BY bm25(words), m.n DESC LIMIT ?`, append(args, k)...)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +144,7 @@ func ranked(ctx context.Context, tx *sql.Tx, words []word, k int) ([]event.Memor
 
 // newest returns memories with common words: first those that have the words that tell most, and of
 // equals the newest.
-func newest(ctx context.Context, tx *sql.Tx, words []word, but []event.MemoryEntry, k int) ([]event.MemoryEntry, error) {
+func newest(ctx context.Context, tx *sql.Tx, words []word, but []event.MemoryEntry, q event.MemoryQuery, k int) ([]event.MemoryEntry, error) {
 	weights := map[int64]float64{}
 	for _, w := range words {
 		for _, n := range w.recent {
@@ -153,7 +161,10 @@ func newest(ctx context.Context, tx *sql.Tx, words []word, but []event.MemoryEnt
 	}
 	slices.SortFunc(all, func(a, b candidate) int { return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(b.n, a.n)) })
 	var out []event.MemoryEntry
-	for _, c := range all[:min(len(all), k+len(but))] {
+	for _, c := range all[:min(len(all), maxNewest)] {
+		if len(out) == k {
+			break
+		}
 		rows, err := tx.QueryContext(ctx, `SELECT id, text, meta FROM memories WHERE n = ?`, c.n)
 		if err != nil {
 			return nil, err
@@ -163,7 +174,7 @@ func newest(ctx context.Context, tx *sql.Tx, words []word, but []event.MemoryEnt
 			return nil, err
 		}
 		for _, e := range got {
-			if len(out) < k && !slices.ContainsFunc(but, func(o event.MemoryEntry) bool { return o.ID == e.ID }) {
+			if q.Wants(e) && !slices.ContainsFunc(but, func(o event.MemoryEntry) bool { return o.ID == e.ID }) {
 				out = append(out, e)
 			}
 		}

@@ -7,7 +7,8 @@
 //
 // Settings, below plugin.strategy_coder: system_prompt, auto_verify (true), repairs (3, how
 // often the model gets a failed verification), require_clean (false: refuse to change a
-// workspace with uncommitted changes).
+// workspace with uncommitted changes), memory ("off"; "recall": a turn begins with what the memory
+// has of earlier conversations in this folder; "full": it also gets each exchange).
 package strategy_coder //nolint:staticcheck // plugins are named after what the configuration calls them
 
 import (
@@ -19,6 +20,7 @@ import (
 	"sync"
 
 	"github.com/yaya-ai/yaya/internal/gitread"
+	"github.com/yaya-ai/yaya/internal/recall"
 	"github.com/yaya-ai/yaya/internal/workspace"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/plugin"
@@ -87,7 +89,7 @@ func New(cfg Config) *Plugin {
 func (*Plugin) Manifest() plugin.Manifest {
 	return plugin.Manifest{
 		Name: "strategy-coder", Version: "0.1.0", Category: plugin.Strategy, StrategyID: ID,
-		ConfigSchema: json.RawMessage(`{"type":"object","properties":{"system_prompt":{"type":"string"},"auto_verify":{"type":"boolean","default":true},"repairs":{"type":"integer","default":3},"require_clean":{"type":"boolean","default":false}}}`),
+		ConfigSchema: json.RawMessage(`{"type":"object","properties":{"system_prompt":{"type":"string"},"auto_verify":{"type":"boolean","default":true},"repairs":{"type":"integer","default":3},"require_clean":{"type":"boolean","default":false},"memory":` + recall.Schema + `}}`),
 	}
 }
 
@@ -235,14 +237,33 @@ func (p *Plugin) decide(ctx context.Context, session string, st event.LoopState,
 	}
 	able := len(st.ToolNames) == 0 || slices.Contains(st.ToolNames, "verify") // a sub-agent may not be
 	verify := st.Answered && able && setting(c, "auto_verify", true) && len(p.cfg.Verify.Commands(session)) > 0
+	memory := setting(c, "memory", recall.Off)
 	if d, ok := p.next(t, st, verify, setting(c, "repairs", defaultRepairs)); ok {
+		if here := p.here(session); d.Next == event.NextDone && memory.Writes() && here != nil && event.Root(session) == session { // its agents answer it, and not the user
+			d.Remember, d.Meta = recall.Exchange(st.Asked(), st.Answer), here
+		}
 		return d, nil
+	}
+	if asked := st.Asked(); memory.Reads() && st.Step == 0 && !st.Recalled && asked != "" {
+		if here := p.here(session); here != nil {
+			return event.DecideResponse{Next: event.NextMemory, Query: asked, K: recall.Hits, Meta: here}, nil
+		}
 	}
 	instance, model, err := c.Providers().Active()
 	if err != nil {
 		return event.DecideResponse{}, err
 	}
 	return event.DecideResponse{Next: event.NextLLM, Provider: instance.ID, Model: model, System: cmp.Or(setting(c, "system_prompt", ""), DefaultPrompt), Notes: p.notes(session, t, st)}, nil
+}
+
+// here is the meta of memories of a session's folder, nil if it has none: what was said about other projects
+// stays with them.
+func (p *Plugin) here(session string) map[string]string {
+	dir, err := p.cfg.Folder(session)
+	if err != nil || dir == "" {
+		return nil
+	}
+	return map[string]string{"folder": dir}
 }
 
 // next returns the step after an answer, and false if that is to ask the model.

@@ -1,12 +1,14 @@
 package strategy_coder_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/rs/zerolog"
@@ -56,6 +58,7 @@ type world struct {
 	n   int
 
 	restricted bool
+	session    string // "s" if it is empty
 }
 
 func (w *world) trusted(string) bool { return !w.restricted }
@@ -87,7 +90,7 @@ func newWorld(t *testing.T) *world {
 func (w *world) event(payload any) {
 	w.t.Helper()
 	w.n++
-	if err := w.p.OnEvent(w.t.Context(), event.Event{ID: fmt.Sprint("ev", w.n), SessionID: "s", Payload: payload}, w.c); err != nil {
+	if err := w.p.OnEvent(w.t.Context(), event.Event{ID: fmt.Sprint("ev", w.n), SessionID: cmp.Or(w.session, "s"), Payload: payload}, w.c); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -110,6 +113,36 @@ func (w *world) ran(id, name string, ok bool) {
 	w.t.Helper()
 	w.event(event.ToolCall{ID: id, Name: name})
 	w.event(event.ToolResult{ID: id, OK: ok})
+}
+
+// MIS-5: a turn begins with what was said in this folder, if that is wanted, and what it was about is kept with the
+// folder; what an agent was told to do is not.
+func TestMemory(t *testing.T) {
+	asked := []event.Message{{Role: "user", Content: "first"}, {Role: "assistant", Content: "yes"}, {Role: "user", Content: "second"}, {Role: "system", Note: "workspace", Content: "files"}}
+	for mode, want := range map[string]struct{ reads, writes bool }{`"off"`: {}, `"recall"`: {true, false}, `"full"`: {true, true}, `"more"`: {}, "": {}} {
+		w := newWorld(t)
+		if mode != "" {
+			w.c.config["memory"] = mode
+		}
+		d := w.decide(event.LoopState{Messages: asked})
+		if reads := d.Next == event.NextMemory && d.Query == "second" && d.K > 0 && d.Meta["folder"] == w.dir; reads != want.reads || !reads && d.Next != event.NextLLM {
+			t.Errorf("%s: the turn begins with %+v, want that it asks the memory: %v", mode, d, want.reads)
+		}
+		for _, st := range []event.LoopState{{Messages: asked, Recalled: true}, {Messages: asked, Step: 1}, {}} {
+			if d := w.decide(st); d.Next != event.NextLLM {
+				t.Errorf("%s: %+v asks the memory", mode, st)
+			}
+		}
+		d = w.decide(event.LoopState{Messages: asked, Answered: true, Answer: "done"})
+		writes := strings.Contains(d.Remember, "second") && strings.Contains(d.Remember, "done") && d.Meta["folder"] == w.dir
+		if d.Next != event.NextDone || writes != want.writes || !writes && d.Remember != "" {
+			t.Errorf("%s: the turn ends with %+v, want that it is kept: %v", mode, d, want.writes)
+		}
+		w.session = "s::agent::a1"
+		if d := w.decide(event.LoopState{Messages: asked, Answered: true, Answer: "done"}); d.Next != event.NextDone || d.Remember != "" {
+			t.Errorf("%s: the turn of an agent ends with %+v", mode, d)
+		}
+	}
 }
 
 // S-38, S-48: changes are verified once the model has answered; failures are

@@ -240,8 +240,9 @@ type LLMCallRetryPayload struct {
 
 // MemoryQueryPayload is the payload of memory.query.
 type MemoryQueryPayload struct {
-	K     int64  `json:"k"`
-	Query string `json:"query"`
+	K     int64             `json:"k"`
+	Meta  map[string]string `json:"meta,omitempty"`
+	Query string            `json:"query"`
 }
 
 // MemoryResultHitPayload is a part of payloads.
@@ -405,6 +406,7 @@ type StrategyDecideResponseNotePayload struct {
 // StrategyDecideResponsePayload is the payload of strategy.decide.response.
 type StrategyDecideResponsePayload struct {
 	K         int64                                 `json:"k,omitempty"`
+	Meta      map[string]string                     `json:"meta,omitempty"`
 	Model     string                                `json:"model,omitempty"`
 	Next      string                                `json:"next"` // llm, tool, memory, done
 	Notes     []StrategyDecideResponseNotePayload   `json:"notes,omitempty"`

@@ -180,6 +180,7 @@ export interface LLMCallRetry {
 /** The payload of memory.query. */
 export interface MemoryQuery {
   k: number;
+  meta?: Record<string, string>;
   query: string;
 }
 
@@ -344,6 +345,7 @@ export interface StrategyDecideResponseNote {
 /** The payload of strategy.decide.response. */
 export interface StrategyDecideResponse {
   k?: number;
+  meta?: Record<string, string>;
   model?: string;
   next: "llm" | "tool" | "memory" | "done";
   notes?: StrategyDecideResponseNote[] | null;

@@ -20,12 +20,15 @@ export function Tools({ s }) {
       const now = d.filter((x) => x.provider === s.name);
       const there = now.length > 0 || ['ready', 'degraded'].includes(s.state);
       if (there) last.current = now;
+      const withheld = s.withheld ?? [];
+      // One that was just switched off is offered until the server has taken it back.
+      const offered = there ? now : last.current.filter((x) => !withheld.includes(x.tool));
       /** @type {Row[]} */
       const all = [
-        ...last.current
-          .filter((x) => !s.withheld?.includes(x.tool))
-          .map((x) => ({ name: x.tool, tool: x, pattern: false })),
-        ...(s.withheld ?? []).map((name) => ({ name, pattern: /[*?]/.test(name) })),
+        ...offered.map((x) => ({ name: x.tool, tool: x, pattern: false })),
+        ...withheld
+          .filter((name) => !offered.some((x) => x.tool === name))
+          .map((name) => ({ name, pattern: /[*?]/.test(name) })),
       ].sort((a, b) => (a.name < b.name ? -1 : 1));
       const rows = all.filter((r) =>
         `${r.name} ${r.tool?.description ?? ''}`.toLowerCase().includes(filter.toLowerCase()),

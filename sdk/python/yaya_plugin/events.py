@@ -255,11 +255,17 @@ class LLMCallRetry(LLMCallRetryRequired, total=False):
     status_code: int
 
 
-class MemoryQuery(TypedDict):
-    """The payload of memory.query."""
+class MemoryQueryRequired(TypedDict):
+    """Has the members of MemoryQuery that are always there."""
 
     k: int
     query: str
+
+
+class MemoryQuery(MemoryQueryRequired, total=False):
+    """The payload of memory.query."""
+
+    meta: Dict[str, str]
 
 
 class MemoryResultHitRequired(TypedDict):
@@ -474,6 +480,7 @@ class StrategyDecideResponse(StrategyDecideResponseRequired, total=False):
     """The payload of strategy.decide.response."""
 
     k: int
+    meta: Dict[str, str]
     model: str
     notes: Optional[List[StrategyDecideResponseNote]]
     params: Any

@@ -1,1 +1,0 @@
-import{a,b,c}from"./chunk-Q245XGMX.js";import"./chunk-LYIKLITK.js";import"./chunk-MH3DB3A2.js";import"./chunk-RANZYYRH.js";import"./chunk-LO7QWP3A.js";import"./chunk-PKCEGCSK.js";import"./chunk-43UXHYUF.js";import"./chunk-URONGCFE.js";import"./chunk-GC4OZNPV.js";export{c as default,a as parsed,b as worded};
