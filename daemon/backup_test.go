@@ -83,7 +83,7 @@ func newYaya(t *testing.T) *Flags {
 			t.Fatal(err)
 		}
 	}
-	must(WithSecrets(ctx, g, func(b *Backend) error {
+	must(WithServers(ctx, g, func(b *Backend) error {
 		return errors.Join(
 			b.API(ctx, http.MethodPut, "/api/secrets/db", map[string]string{"value": "a value that is secret"}, nil),
 			b.API(ctx, http.MethodPost, "/api/tokens", map[string]any{"name": "ci"}, nil))

@@ -221,8 +221,8 @@ func WithControl(ctx context.Context, g *Flags, f func(*Backend) error) error {
 	return controlled(ctx, g, nil, f)
 }
 
-// WithServers is [WithControl] with the configuration of the servers. Without a daemon
-// none of them is started.
+// WithServers is [WithControl] with the configuration of the servers, and the secrets. Without a
+// daemon no server is started.
 func WithServers(ctx context.Context, g *Flags, f func(*Backend) error) error {
 	return controlled(ctx, g, serversAlone, f)
 }
@@ -310,17 +310,8 @@ func serversAlone(x alone) (func(), error) {
 		return nil, err
 	}
 	x.cfg.Servers = serverAdmin{m: own}
+	x.cfg.Secrets = &secretAdmin{x.at.vault, x.at.settings, own} // which knows what refers to them
 	x.cfg.Catalog = newCatalogAdmin(x.at, own)
-	return own.Close, nil
-}
-
-// secretsAlone adds the secrets, and knows what refers to them.
-func secretsAlone(x alone) (func(), error) {
-	own, err := x.manager()
-	if err != nil {
-		return nil, err
-	}
-	x.cfg.Secrets = &secretAdmin{x.at.vault, x.at.settings, own}
 	return own.Close, nil
 }
 

@@ -247,8 +247,3 @@ func KeyInData(p Paths) string {
 	}
 	return fmt.Sprintf("the key of the secrets lies in the data folder, since --config-dir %s does: who copies the folder has both", p.Config)
 }
-
-// WithSecrets is [WithServers] with the secrets.
-func WithSecrets(ctx context.Context, g *Flags, f func(*Backend) error) error {
-	return controlled(ctx, g, secretsAlone, f)
-}

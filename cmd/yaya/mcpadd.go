@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -242,12 +243,36 @@ func mcpRemoveCommand(g *daemon.Flags) *cobra.Command {
 		Use: "remove NAME", Short: "Stop a server and remove it from yaya's own configuration", Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return daemon.WithServers(c.Context(), g, func(b *daemon.Backend) error {
+				used := usedSecrets(c.Context(), b)
 				if err := b.API(c.Context(), http.MethodDelete, atServer(args[0]), nil, nil); err != nil {
 					return err
 				}
-				_, err := fmt.Fprintf(c.OutOrStdout(), "removed %s\n", daemon.Printable(args[0], 128))
-				return err
+				if _, err := fmt.Fprintf(c.OutOrStdout(), "removed %s\n", daemon.Printable(args[0], 128)); err != nil {
+					return err
+				}
+				still := usedSecrets(c.Context(), b)
+				for _, name := range slices.Sorted(maps.Keys(used)) {
+					if uses, known := still[name]; known && used[name] && !uses {
+						fmt.Fprintf(c.ErrOrStderr(), "nothing uses the secret %s now. To delete it: yaya secret remove %[1]s\n", daemon.Printable(name, 128))
+					}
+				}
+				return nil
 			})
 		},
 	}
+}
+
+// usedSecrets returns the secrets that are set, and whether something uses them; nil if they cannot be listed here.
+func usedSecrets(ctx context.Context, b *daemon.Backend) map[string]bool {
+	var all admin.SecretList
+	if b.API(ctx, http.MethodGet, "/api/secrets", nil, &all) != nil {
+		return nil // the server can be removed without that
+	}
+	out := map[string]bool{}
+	for _, s := range all.Secrets {
+		if !s.Set.IsZero() {
+			out[s.Name] = len(s.Uses) > 0
+		}
+	}
+	return out
 }

@@ -42,6 +42,7 @@ work with the same tools: yaya run "what is in this folder?"`,
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return &usageError{c.CommandPath(), flagMistake(err)} })
 	root.SetUsageFunc(usage)
 	wrapArgs(root)
+	completeNames(g, root)
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(c *cobra.Command, args []string) {
 		c.Long = wrapped(c.Long)

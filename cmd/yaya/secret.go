@@ -70,7 +70,7 @@ uses the value in all further calls to providers.`,
 			if err != nil {
 				return err
 			}
-			return daemon.WithSecrets(c.Context(), g, func(b *daemon.Backend) error {
+			return daemon.WithServers(c.Context(), g, func(b *daemon.Backend) error {
 				var out admin.SecretSet
 				if err := b.API(c.Context(), http.MethodPut, "/api/secrets/"+url.PathEscape(args[0]), map[string]string{"value": value}, &out); err != nil {
 					return err
@@ -124,7 +124,7 @@ func secretListCommand(g *daemon.Flags) *cobra.Command {
 	c := &cobra.Command{
 		Use: "list", Short: "List the secrets and their uses, never their values", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return daemon.WithSecrets(c.Context(), g, func(b *daemon.Backend) error {
+			return daemon.WithServers(c.Context(), g, func(b *daemon.Backend) error {
 				var all admin.SecretList
 				if err := b.API(c.Context(), http.MethodGet, "/api/secrets", nil, &all); err != nil {
 					return err
@@ -171,7 +171,7 @@ func secretRemoveCommand(g *daemon.Flags) *cobra.Command {
 		Long: `Delete a secret. Servers and providers that use it do not work until you set it again;
 the command lists them.`,
 		RunE: func(c *cobra.Command, args []string) error {
-			return daemon.WithSecrets(c.Context(), g, func(b *daemon.Backend) error {
+			return daemon.WithServers(c.Context(), g, func(b *daemon.Backend) error {
 				var out admin.SecretRemoved
 				err := b.API(c.Context(), http.MethodDelete, "/api/secrets/"+url.PathEscape(args[0]), nil, &out)
 				if err != nil {

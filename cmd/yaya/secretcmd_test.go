@@ -76,6 +76,30 @@ func (b *box) holding(value string, but ...string) (out []string) {
 
 // Secrets are set, listed and removed with a daemon and without one, are in no file but
 // the sealed one, and the audit has their names.
+// A server that is removed leaves its secrets; the command names those that nothing else uses.
+func TestRemovedServerLeavesSecrets(t *testing.T) {
+	t.Parallel()
+	for name, daemon := range map[string]bool{"alone": false, "beside a daemon": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBox(t)
+			b.edit("mcp.json", `{"mcpServers":{
+				"one":{"command":"/nonexistent/x","env":{"A":"${secret:own}","B":"${secret:shared}","C":"${secret:unset}"},"disabled":true},
+				"two":{"command":"/nonexistent/x","env":{"B":"${secret:shared}"},"disabled":true}}}`)
+			if daemon {
+				b.serve()
+			}
+			for _, secret := range []string{"own", "shared", "idle"} {
+				b.secret(secret, "canary-value-0123456789")
+			}
+			out, said, code := b.in(b.dir, "mcp", "remove", "one")
+			if want := "nothing uses the secret own now. To delete it: yaya secret remove own\n"; code != 0 || out != "removed one\n" || !strings.Contains(said, want) || strings.Count(said, "nothing uses") != 1 {
+				t.Errorf("mcp remove = %d, %q, %q; want 0, and %q once", code, out, said, want)
+			}
+		})
+	}
+}
+
 func TestSecretCommands(t *testing.T) {
 	t.Parallel()
 	for name, daemon := range map[string]bool{"alone": false, "beside a daemon": true} {
@@ -262,7 +286,7 @@ const envRecorder = `printf '%s|%s\n' "$KEY" "$2" >> "$1"
 
 // A server of stdio gets its secrets in its environment and its arguments, starts again
 // when one changes, and is told apart from one that lacks a secret.
-func TestStdioServerWithSecrets(t *testing.T) {
+func TestStdioServerWithServers(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
 	script, record := filepath.Join(b.dir, "server.sh"), filepath.Join(b.dir, "record")
@@ -339,7 +363,7 @@ func TestStdioServerWithSecrets(t *testing.T) {
 
 // A server over HTTP is asked with secrets in its headers and in its address, and with the
 // new ones when they change.
-func TestHTTPServerWithSecrets(t *testing.T) {
+func TestHTTPServerWithServers(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	var got []string

@@ -89,7 +89,7 @@ func TestDescribed(t *testing.T) {
 		"a module":                 {"", map[string]string{"p/a.mjs": "// UI-05\n"}, "p/a.mjs:1: UI-05 is not described"},
 		"Markdown":                 {"", map[string]string{"docs/a.md": "# A\n\nSee SEC-3.\n"}, "docs/a.md:3: SEC-3 is not described"},
 		"a sentence of it":         {"- **SEC-3** As SEC-4.\n", map[string]string{}, fmt.Sprintf("docs/REQUIREMENTS.md:%d: SEC-4 is not described", last+1)},
-		"other people's files":     {"", map[string]string{"node_modules/a.js": "// UI-05\n", "a/vendor/a.js": "// UI-05\n", ".x/a.md": "UI-05", "a.json": "UI-05"}, ""},
+		"other people's files":     {"", map[string]string{"node_modules/a.js": "// UI-05\n", "a/vendor/a.js": "// UI-05\n", "a/bundle/a.js": "x=UI-05", ".x/a.md": "UI-05", "a.json": "UI-05"}, ""},
 		"names of others":          {"", map[string]string{"a.go": "package a // P-256, SHA-256, TLS-ALPN-01, SEP-990, CVE-2026-1, RFC 9068\n"}, ""},
 		"described twice":          {"\n- **Y-1** It is kept, too.\n", map[string]string{}, fmt.Sprintf("docs/REQUIREMENTS.md:%d: Y-1 is described twice, first in line 1", last+2)},
 		"no sentence":              {"- **SEC-3**\n", map[string]string{}, fmt.Sprintf("docs/REQUIREMENTS.md:%d: the entry is not an id and a sentence", last+1)},

@@ -47,7 +47,7 @@ func quotesIn(root string) ([]quote, error) {
 		}
 		rel = filepath.ToSlash(rel)
 		if d.IsDir() {
-			if rel != "." && (d.Name() == "node_modules" || d.Name() == "vendor" || strings.HasPrefix(d.Name(), ".") || rel == "internal/ids") {
+			if rel != "." && (d.Name() == "node_modules" || d.Name() == "vendor" || d.Name() == "bundle" || strings.HasPrefix(d.Name(), ".") || rel == "internal/ids") {
 				return filepath.SkipDir
 			}
 			return nil
