@@ -272,7 +272,7 @@ release-snapshot: $(NFPM) packagers ## make every file of a release in bin/dist,
 	$(RELEASE) make
 	$(RELEASE) check
 
-# YAYA_CLAUDE names a Claude Code, which then connects to yaya, too.
+# YAYA_CLAUDE names a Claude Code, which then calls the tool, too, with a model that is a script.
 release-journey: ## go the way of somebody new with the files in bin/dist: install, add a server, call a tool
 	go build -o bin/release ./internal/release
 	$(RELEASE) journey

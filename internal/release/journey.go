@@ -28,7 +28,7 @@ func (b *builder) journey(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(home)) }() //nolint:forbidigo // made above
-	site, stop, err := serveFolder(ctx, b.out)
+	site, stop, err := serveHere(ctx, http.FileServer(http.Dir(b.out)))
 	if err != nil {
 		return err
 	}
@@ -68,16 +68,16 @@ func (b *builder) journey(ctx context.Context) (err error) {
 		return err
 	}
 	say("a client called echo__echo through " + strings.Join(argv, " ") + ", and got " + answer)
-	return b.askClaude(ctx, home, env, say)
+	return askClaude(ctx, home, env, say)
 }
 
-// serveFolder serves a folder on a free port of this machine.
-func serveFolder(ctx context.Context, dir string) (url string, stop func() error, err error) {
+// serveHere serves on a free port of this machine.
+func serveHere(ctx context.Context, h http.Handler) (url string, stop func() error, err error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", nil, err
 	}
-	server := &http.Server{Handler: http.FileServer(http.Dir(dir)), ReadHeaderTimeout: 5 * time.Second}
+	server := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(l) }()
 	return "http://" + l.Addr().String(), func() error {
@@ -138,22 +138,4 @@ func callEcho(ctx context.Context, home string, env, argv []string) (answer stri
 		}
 	}
 	return "", fmt.Errorf("echo__echo answers %+v, want hello", result)
-}
-
-// askClaude has Claude Code itself connect to yaya, if YAYA_CLAUDE names it. A call of a tool needs
-// a model, so this is as far as it gets.
-func (b *builder) askClaude(ctx context.Context, home string, env []string, say func(string)) error {
-	claude := os.Getenv("YAYA_CLAUDE")
-	if claude == "" {
-		say("Claude Code was not asked: YAYA_CLAUDE can name it")
-		return nil
-	}
-	cmd := exec.CommandContext(ctx, claude, "mcp", "list") //nolint:gosec // named by who runs this
-	cmd.Dir, cmd.Env = home, append(env, "PATH=/usr/local/bin:/usr/bin:/bin:"+filepath.Dir(claude))
-	out, err := cmd.CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "yaya") || !strings.Contains(string(out), "Connected") {
-		return fmt.Errorf("claude mcp list: %w\n%s", errors.Join(err, errors.New("want yaya as connected")), out)
-	}
-	say("claude mcp list: " + strings.TrimSpace(string(out)))
-	return nil
 }
