@@ -12,7 +12,12 @@ import (
 	"github.com/yaya-ai/yaya/internal/sandbox"
 	"github.com/yaya-ai/yaya/kernel"
 	"github.com/yaya-ai/yaya/kernel/config"
+	"github.com/yaya-ai/yaya/kernel/plugin"
 	"github.com/yaya-ai/yaya/plugins/llm_echo"
+	"github.com/yaya-ai/yaya/plugins/strategy_coder"
+	"github.com/yaya-ai/yaya/plugins/strategy_react"
+	"github.com/yaya-ai/yaya/plugins/tool_shell"
+	"github.com/yaya-ai/yaya/plugins/tool_workspace"
 )
 
 // Settings of all sandboxes.
@@ -57,8 +62,18 @@ func issuerSetting(key string, v json.RawMessage) error {
 // listens there.
 func SettingChecker(s *config.Store, listens []string) func(string, json.RawMessage) error {
 	return func(key string, v json.RawMessage) error {
-		return errors.Join(checkProfile(s, key, v), commandSetting(listens, key, v), backendSetting(key, v), issuerSetting(key, v), registriesSetting(key, v), sourceSetting(key, v), logSetting(key, v), otelSetting(key, v), embeddingsSetting(s, key, v), llm_echo.CheckSetting(s, key, v))
+		return errors.Join(checkProfile(s, key, v), commandSetting(listens, key, v), backendSetting(key, v), issuerSetting(key, v), registriesSetting(key, v), sourceSetting(key, v), logSetting(key, v), otelSetting(key, v), embeddingsSetting(s, key, v), llm_echo.CheckSetting(s, key, v), bundledSetting(key, v))
 	}
+}
+
+// bundledSetting refuses what does not fit the schema of a bundled plugin, whether it is loaded or not.
+func bundledSetting(key string, v json.RawMessage) error {
+	for _, p := range []interface{ Manifest() plugin.Manifest }{(*strategy_react.Plugin)(nil), (*strategy_coder.Plugin)(nil), (*tool_shell.Plugin)(nil), (*tool_workspace.Plugin)(nil)} {
+		if err := plugin.CheckSetting(p.Manifest(), key, v); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // checkProfile refuses a value in the profiles that would keep all of them from being

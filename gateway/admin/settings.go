@@ -173,6 +173,9 @@ func (a *API) checkSetting(key string, v json.RawMessage) error {
 	if err == nil && a.cfg.CheckSetting != nil {
 		err = a.cfg.CheckSetting(key, v)
 	}
+	if err == nil && a.cfg.Plugins != nil {
+		err = a.cfg.Plugins.CheckSetting(key, v)
+	}
 	return err
 }
 

@@ -133,14 +133,19 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if f.forever {
 		head.Set("Cache-Control", "public, max-age=31536000, immutable")
 	}
-	head.Set("ETag", f.etag())
+	zipped := takesGzip(r.Header.Values("Accept-Encoding"))
+	etag := f.etag()
+	if zipped {
+		etag = strings.TrimSuffix(etag, `"`) + `-gzip"` // of other bytes, RFC 9110 section 8.8.3
+	}
+	head.Set("ETag", etag)
 	head.Set("Vary", "Accept-Encoding")
-	if strings.Contains(r.Header.Get("If-None-Match"), f.etag()) {
+	if had := r.Header.Get("If-None-Match"); had == "*" || strings.Contains(had, etag) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
 	body := f.plain
-	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+	if zipped {
 		body = f.packed()
 		head.Set("Content-Encoding", "gzip")
 	}
@@ -149,4 +154,18 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodHead {
 		_, _ = w.Write(body) // a client that went away gets nothing
 	}
+}
+
+// takesGzip reads Accept-Encoding (RFC 9110, section 12.5.3).
+func takesGzip(accepted []string) bool {
+	for part := range strings.SplitSeq(strings.Join(accepted, ","), ",") {
+		name, weight, _ := strings.Cut(part, ";")
+		if !strings.EqualFold(strings.TrimSpace(name), "gzip") {
+			continue
+		}
+		_, q, weighs := strings.Cut(weight, "=")
+		v, err := strconv.ParseFloat(strings.TrimSpace(q), 64)
+		return !weighs || err == nil && v > 0
+	}
+	return false
 }

@@ -95,6 +95,18 @@ func TestCaching(t *testing.T) {
 			t.Errorf("%s: the Cache-Control is %q, want %q", path, got, want)
 		}
 	}
+	for accepted, want := range map[string]string{"": "", "gzip": "gzip", "br, GZIP ;q=0.5": "gzip", "gzip;q=0": "", "gzip; q=0.000": "", "xgzip": "", "br": "", "gzip;q=x": ""} {
+		r := get(t, h, "/ui/app.css", "Accept-Encoding", accepted)
+		if got := r.Header.Get("Content-Encoding"); got != want || (r.Header.Get("ETag") == plain.Header.Get("ETag")) != (want == "") {
+			t.Errorf("%q gets %q with the ETag %s, want %q, and an ETag of its own", accepted, got, r.Header.Get("ETag"), want)
+		}
+		if again := get(t, h, "/ui/app.css", "Accept-Encoding", accepted, "If-None-Match", r.Header.Get("ETag")); again.StatusCode != 304 {
+			t.Errorf("%q: what it has is sent again: %d", accepted, again.StatusCode)
+		}
+	}
+	if r := get(t, h, "/ui/app.css", "If-None-Match", "*"); r.StatusCode != 304 {
+		t.Errorf("any: %d, want 304", r.StatusCode)
+	}
 	packed := get(t, h, "/ui/app.css", "Accept-Encoding", "gzip, br")
 	z, err := gzip.NewReader(packed.Body)
 	if err != nil {

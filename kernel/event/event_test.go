@@ -28,59 +28,59 @@ const docs = "../../docs"
 // members, from the protocol (Y-21…Y-60) and its amendment. It is written by
 // hand on purpose: the catalogue must match it, not produce it.
 var contract = map[string]string{
-	"user.message.received":        "text attachments?",                                                                                     // Y-21
-	"user.interrupt":               "",                                                                                                      // Y-22
-	"assistant.message.delta":      "content",                                                                                               // Y-23
-	"assistant.message.done":       "content tool_calls",                                                                                    // Y-24
-	"llm.call.request":             "provider model messages tools? params",                                                                 // Y-25
-	"llm.call.delta":               "content? reasoning? tool_call_partial? request_id?",                                                    // Y-26
-	"llm.call.response":            "text? tool_calls? usage reasoning? stop_reason? model? cost_usd? request_id?",                          // Y-27
-	"llm.call.error":               "error kind? status_code? retry_after_s? overflow? context_window? request_id?",                         // Y-28
-	"llm.call.retry":               "attempt wait_s error kind? status_code? request_id?",                                                   // amendment
-	"llm.call.fallback":            "failed next error kind? status_code?",                                                                  // amendment
-	"tool.call.request":            "id name args schema_version? request_id?",                                                              // Y-30
-	"tool.call.start":              "id name args",                                                                                          // Y-31
-	"tool.call.result":             "id ok value? error? envelope? request_id?",                                                             // Y-32
-	"tool.error":                   "id kind brief detail? request_id?",                                                                     // Y-33
-	"approval.request":             "id tool_name params brief",                                                                             // Y-34
-	"approval.response":            "id response feedback?",                                                                                 // Y-35
-	"approval.cancelled":           "id reason",                                                                                             // Y-36
-	"memory.query":                 "query k meta?",                                                                                         // Y-38
-	"memory.write":                 "entry",                                                                                                 // Y-39
-	"memory.result":                "hits request_id?",                                                                                      // Y-40
-	"strategy.decide.request":      "state",                                                                                                 // Y-41
-	"strategy.decide.response":     "next provider? model? system? tools? query? k? params? remember? meta? tool_calls? notes? request_id?", // Y-42
-	"plugin.loaded":                "name version category",                                                                                 // Y-43
-	"plugin.reloaded":              "name version",                                                                                          // Y-43
-	"plugin.removed":               "name",                                                                                                  // Y-43
-	"plugin.error":                 "name error",                                                                                            // Y-43
-	"kernel.ready":                 "version",                                                                                               // Y-45
-	"kernel.shutdown":              "reason",                                                                                                // Y-45
-	"kernel.error":                 "source message detail?",                                                                                // Y-45
-	"session.started":              "session_id tape_name workspace",                                                                        // Y-46
-	"session.handoff":              "session_id name state",                                                                                 // Y-47
-	"session.reset":                "session_id archive_path",                                                                               // Y-48
-	"session.archived":             "session_id archive_path",                                                                               // Y-49
-	"session.deleted":              "session_id",                                                                                            // OP-14
-	"session.forked":               "parent_id child_id",                                                                                    // Y-50
-	"session.compaction.started":   "target_session_id tokens_before",                                                                       // Y-51
-	"session.compaction.completed": "target_session_id tokens_before tokens_after how?",                                                     // Y-52
-	"session.compaction.failed":    "target_session_id error",                                                                               // Y-53
-	"config.updated":               "key prefix_match_hint",                                                                                 // Y-54
-	"session.context.attached":     "session_id connection_id adapter_id",                                                                   // Y-56
-	"session.context.detached":     "session_id connection_id reason",                                                                       // Y-57
-	"session.context.evicted":      "session_id reason",                                                                                     // Y-58
-	"session.replay.entry":         "session_id entry_id kind payload",                                                                      // Y-59
-	"session.replay.done":          "session_id connection_id replayed",                                                                     // Y-60
-	"turn.started":                 "turn_id model? tool_generation",                                                                        // amendment
-	"turn.completed":               "turn_id usage steps cost_usd?",                                                                         // amendment
-	"turn.failed":                  "turn_id error kind",                                                                                    // amendment
-	"turn.cancelled":               "turn_id reason",                                                                                        // amendment
-	"turn.note":                    "name text",                                                                                             // amendment
-	"turn.notice":                  "text",                                                                                                  // amendment
-	"tool.progress":                "id progress total? message?",                                                                           // amendment
-	"verify.started":               "turn_id command",                                                                                       // amendment
-	"verify.completed":             "turn_id command exit_code? output_ref?",                                                                // amendment
+	"user.message.received":        "text attachments?",                                                                                       // Y-21
+	"user.interrupt":               "",                                                                                                        // Y-22
+	"assistant.message.delta":      "content",                                                                                                 // Y-23
+	"assistant.message.done":       "content tool_calls",                                                                                      // Y-24
+	"llm.call.request":             "provider model messages tools? params",                                                                   // Y-25
+	"llm.call.delta":               "content? reasoning? tool_call_partial? request_id?",                                                      // Y-26
+	"llm.call.response":            "text? tool_calls? usage reasoning? stop_reason? model? cost_usd? request_id?",                            // Y-27
+	"llm.call.error":               "error kind? status_code? retry_after_s? overflow? context_window? request_id?",                           // Y-28
+	"llm.call.retry":               "attempt wait_s error kind? status_code? request_id?",                                                     // amendment
+	"llm.call.fallback":            "failed next error kind? status_code?",                                                                    // amendment
+	"tool.call.request":            "id name args schema_version? request_id?",                                                                // Y-30
+	"tool.call.start":              "id name args",                                                                                            // Y-31
+	"tool.call.result":             "id ok value? error? envelope? request_id?",                                                               // Y-32
+	"tool.error":                   "id kind brief detail? request_id?",                                                                       // Y-33
+	"approval.request":             "id tool_name params brief",                                                                               // Y-34
+	"approval.response":            "id response feedback?",                                                                                   // Y-35
+	"approval.cancelled":           "id reason",                                                                                               // Y-36
+	"memory.query":                 "query k folder?",                                                                                         // Y-38
+	"memory.write":                 "entry",                                                                                                   // Y-39
+	"memory.result":                "hits request_id?",                                                                                        // Y-40
+	"strategy.decide.request":      "state",                                                                                                   // Y-41
+	"strategy.decide.response":     "next provider? model? system? tools? query? k? params? remember? folder? tool_calls? notes? request_id?", // Y-42
+	"plugin.loaded":                "name version category",                                                                                   // Y-43
+	"plugin.reloaded":              "name version",                                                                                            // Y-43
+	"plugin.removed":               "name",                                                                                                    // Y-43
+	"plugin.error":                 "name error",                                                                                              // Y-43
+	"kernel.ready":                 "version",                                                                                                 // Y-45
+	"kernel.shutdown":              "reason",                                                                                                  // Y-45
+	"kernel.error":                 "source message detail?",                                                                                  // Y-45
+	"session.started":              "session_id tape_name workspace",                                                                          // Y-46
+	"session.handoff":              "session_id name state",                                                                                   // Y-47
+	"session.reset":                "session_id archive_path",                                                                                 // Y-48
+	"session.archived":             "session_id archive_path",                                                                                 // Y-49
+	"session.deleted":              "session_id",                                                                                              // OP-14
+	"session.forked":               "parent_id child_id",                                                                                      // Y-50
+	"session.compaction.started":   "target_session_id tokens_before",                                                                         // Y-51
+	"session.compaction.completed": "target_session_id tokens_before tokens_after how?",                                                       // Y-52
+	"session.compaction.failed":    "target_session_id error",                                                                                 // Y-53
+	"config.updated":               "key prefix_match_hint",                                                                                   // Y-54
+	"session.context.attached":     "session_id connection_id adapter_id",                                                                     // Y-56
+	"session.context.detached":     "session_id connection_id reason",                                                                         // Y-57
+	"session.context.evicted":      "session_id reason",                                                                                       // Y-58
+	"session.replay.entry":         "session_id entry_id kind payload",                                                                        // Y-59
+	"session.replay.done":          "session_id connection_id replayed",                                                                       // Y-60
+	"turn.started":                 "turn_id model? tool_generation",                                                                          // amendment
+	"turn.completed":               "turn_id usage steps cost_usd?",                                                                           // amendment
+	"turn.failed":                  "turn_id error kind",                                                                                      // amendment
+	"turn.cancelled":               "turn_id reason",                                                                                          // amendment
+	"turn.note":                    "name text",                                                                                               // amendment
+	"turn.notice":                  "text",                                                                                                    // amendment
+	"tool.progress":                "id progress total? message?",                                                                             // amendment
+	"verify.started":               "turn_id command",                                                                                         // amendment
+	"verify.completed":             "turn_id command exit_code? output_ref?",                                                                  // amendment
 }
 
 // members lists the JSON members of a payload type, "?" after optional ones.

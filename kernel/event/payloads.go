@@ -60,6 +60,8 @@ type Message struct {
 	// Note is the name of a [TurnNote]. Its role is "note" in histories, and "user" in requests
 	// to providers, which know no other role for what is said in between.
 	Note string `json:"note,omitempty"`
+	// Tool says that a client's tool has said it, in a message of the user.
+	Tool bool `json:"tool,omitempty"`
 	// Attachments belong to a user's message; Images are those that a model can see,
 	// with their content, in requests to providers.
 	Attachments []Attachment `json:"attachments,omitempty"`
@@ -172,18 +174,15 @@ type MemoryEntry struct {
 type MemoryQuery struct {
 	Query string `json:"query"`
 	K     int    `json:"k"`
-	// Meta names what entries must have. Without it, all entries count.
-	Meta map[string]string `json:"meta,omitempty"`
+	// Folder is whose entries count, by their meta "folder"; "" has those of no folder count.
+	Folder string `json:"folder,omitempty"`
 }
 
-// Wants reports whether an entry has what the query says it must have.
-func (q MemoryQuery) Wants(e MemoryEntry) bool {
-	for k, v := range q.Meta {
-		if got, ok := e.Meta[k]; !ok || got != v {
-			return false
-		}
-	}
-	return true
+// Wants reports whether an entry may be told to the session that asks: what was said in a folder stays there, and a
+// session has in its history what it said itself.
+func (q MemoryQuery) Wants(e MemoryEntry, session string) bool {
+	of := e.Meta["session_id"]
+	return e.Meta["folder"] == q.Folder && (of == "" || Root(of) != Root(session))
 }
 
 // MemoryWrite is the payload of memory.write.
@@ -213,7 +212,7 @@ type LoopState struct {
 // Asked returns what the user said last, "" if that is not in the history.
 func (s LoopState) Asked() string {
 	for _, m := range slices.Backward(s.Messages) {
-		if m.Role == "user" {
+		if m.Role == "user" && !m.Tool {
 			return m.Content
 		}
 	}
@@ -248,8 +247,8 @@ type DecideResponse struct {
 	K        int             `json:"k,omitempty"`      // hits of a memory step
 	Params   json.RawMessage `json:"params,omitempty"`
 	Remember string          `json:"remember,omitempty"` // of done: what to write to memory
-	// Meta names what entries must have, of a memory step, and goes to the new entry, of done: the folder, say.
-	Meta map[string]string `json:"meta,omitempty"`
+	// Folder is whose memories are asked for, of a memory step, and what the new entry belongs to, of done.
+	Folder string `json:"folder,omitempty"`
 	// ToolCalls are the strategy's own calls, with [NextTool], once the model has
 	// answered.
 	ToolCalls []ToolCall `json:"tool_calls,omitempty"`

@@ -71,8 +71,12 @@ func (r *Registry) examine(ctx context.Context, l *loaded, timeout time.Duration
 	r.mu.Lock()
 	stale := l.stale
 	r.mu.Unlock()
+	var more []HealthCheck
 	if stale != "" {
-		h.Details = append(slices.Clone(h.Details), HealthCheck{Name: "changed files", Status: Degraded, Message: "they were not loaded: " + stale})
+		more = append(more, HealthCheck{Name: "changed files", Status: Degraded, Message: "they were not loaded: " + stale})
+	}
+	if more = append(more, l.wrongSettings()...); len(more) > 0 {
+		h.Details = append(slices.Clone(h.Details), more...)
 		if h.Status == Healthy {
 			h.Status = Degraded
 		}

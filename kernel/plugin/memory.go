@@ -42,7 +42,7 @@ func (r *Registry) rememberers() (out []string) {
 
 // mergeMemories takes turns: the best entry of each memory, then the second of each, and so on.
 // How well an entry fits is known only within its memory. A text that was taken is not taken
-// again, nor is an entry without the query's meta, from a memory that knows nothing of that.
+// again, nor is one that the query may not have, from a memory that knows nothing of that.
 func mergeMemories(request event.Event, answers []event.Event) event.Event {
 	out := answers[0]
 	if len(answers) > 1 {
@@ -61,7 +61,7 @@ func mergeMemories(request event.Event, answers []event.Event) event.Event {
 			more = true
 			hit := r.Hits[rank]
 			text := strings.Join(strings.Fields(hit.Text), " ")
-			if text == "" || seen[text] || !q.Wants(hit) || len(hits) >= limit || size+len(hit.Text) > maxRemembered {
+			if text == "" || seen[text] || !q.Wants(hit, request.SessionID) || len(hits) >= limit || size+len(hit.Text) > maxRemembered {
 				continue
 			}
 			seen[text] = true

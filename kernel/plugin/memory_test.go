@@ -105,6 +105,49 @@ func TestMemories(t *testing.T) {
 	}
 }
 
+// MIS-5: memories of a folder stay there, and a session does not get its own words, whether a memory knows of that or
+// not.
+func TestMemoriesOfFolders(t *testing.T) {
+	entry := func(text string, meta ...string) event.MemoryEntry {
+		e := event.MemoryEntry{Text: text, Meta: map[string]string{}}
+		for i := 0; i < len(meta); i += 2 {
+			e.Meta[meta[i]] = meta[i+1]
+		}
+		return e
+	}
+	knowsNothing := func(name string) *fake {
+		f := of(plugin.Memory, name, "memory.query")
+		f.onEvent = func(_ context.Context, ev event.Event, c plugin.Context) error {
+			return c.Emit("memory.result", ev.SessionID, event.MemoryResult{Request: event.Request{RequestID: ev.ID}, Hits: []event.MemoryEntry{
+				entry("of none"), entry("of none, own", "session_id", "s1"), entry("of none, its agent's", "session_id", "s1::agent::a"),
+				entry("of a", "folder", "/a", "session_id", "s2"), entry("of a, own", "folder", "/a", "session_id", "s1"), entry("of b", "folder", "/b"),
+			}})
+		}
+		return f
+	}
+	for folder, want := range map[string]string{"": "of none", "/a": "of a", "/b": "of b", "/c": ""} {
+		for _, names := range [][]string{{"one"}, {"one", "two"}} {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				for _, name := range names {
+					w.Load(t.Context(), true, knowsNothing(name))
+				}
+				ev, err := bus.Request(t.Context(), w.bus.Kernel(), event.MemoryQueried, "s1", event.MemoryQuery{Query: "q", K: 9, Folder: folder}, event.MemoryAnswered.Kind())
+				if err != nil {
+					t.Fatal(err)
+				}
+				var got []string
+				for _, h := range ev.Payload.(event.MemoryResult).Hits {
+					got = append(got, h.Text)
+				}
+				if strings.Join(got, "|") != want {
+					t.Errorf("%d memories, in %q: %q, want %q", len(names), folder, got, want)
+				}
+			})
+		}
+	}
+}
+
 // A memory answers once, for itself; a plugin of another category, or that does not listen, is not waited for.
 func TestMemoriesThatDoNotCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -86,10 +86,11 @@ func (p *Projection) Apply(e Entry) {
 				p.push(e.ID, event.Message{Role: "assistant", Content: p.answer})
 			}
 			p.answer, p.partial = "", false
-			if m.Role == "tool" { // of no call that a model has made: providers would not take it
+			tool := m.Role == "tool" // of no call that a model has made: providers would not take it
+			if tool {
 				m.Role, m.Content = "user", "A tool has said:\n"+m.Content
 			}
-			p.push(e.ID, event.Message{Role: m.Role, Content: m.Content, Attachments: m.Attachments})
+			p.push(e.ID, event.Message{Role: m.Role, Content: m.Content, Tool: tool, Attachments: m.Attachments})
 		}
 	case KindToolResult:
 		var r ToolResult

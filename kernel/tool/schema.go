@@ -177,6 +177,19 @@ type Violation struct {
 	Message string `json:"message"`
 }
 
+// Violates returns why a value does not fit a schema, "" if it does. The error is about the schema.
+func Violates(schema, value json.RawMessage) (why string, err error) {
+	s, err := compileSchema(schema)
+	if err != nil {
+		return "", err
+	}
+	var all []string
+	for _, v := range validate(s, value) {
+		all = append(all, strings.TrimPrefix(v.Path+": "+v.Message, ": "))
+	}
+	return strings.Join(all, "; "), nil
+}
+
 const maxViolations = 20
 
 func validate(schema *jsonschema.Schema, args json.RawMessage) []Violation {

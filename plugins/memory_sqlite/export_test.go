@@ -41,5 +41,5 @@ func (p *Plugin) Fill(ctx context.Context, n int) (err error) {
 
 // Recall is query.
 func (p *Plugin) Recall(ctx context.Context, q event.MemoryQuery) ([]event.MemoryEntry, error) {
-	return p.query(ctx, q)
+	return p.query(ctx, q, "")
 }

@@ -75,7 +75,7 @@ func (p *Plugin) OnUnload(context.Context, plugin.Context) error {
 func (p *Plugin) OnEvent(ctx context.Context, ev event.Event, c plugin.Context) error {
 	switch e := ev.Payload.(type) {
 	case event.MemoryQuery:
-		hits, err := p.query(ctx, e)
+		hits, err := p.query(ctx, e, ev.SessionID)
 		if err != nil {
 			return err
 		}
@@ -88,7 +88,7 @@ func (p *Plugin) OnEvent(ctx context.Context, ev event.Event, c plugin.Context) 
 
 // steps take the database from each version to the next, each in a transaction. SQLite's
 // user_version counts them. Databases of version 0 may have what the first step makes.
-func steps() []string { return []string{firstSchema} }
+func steps() []string { return []string{firstSchema, scopeSchema} }
 
 const firstSchema = `
 CREATE TABLE IF NOT EXISTS memories (
@@ -109,6 +109,29 @@ CREATE TRIGGER IF NOT EXISTS memories_new AFTER UPDATE ON memories BEGIN
 	INSERT INTO words(words, rowid, text) VALUES ('delete', old.n, old.text);
 	INSERT INTO words(rowid, text) VALUES (new.n, new.text);
 END;`
+
+// noFolder is the scope of what belongs to no folder: that of all memories before there was one.
+const noFolder = "nofolder"
+
+// scopeSchema has the index find memories by whom they are for, see [scope].
+const scopeSchema = `
+ALTER TABLE memories ADD COLUMN scope TEXT NOT NULL DEFAULT '` + noFolder + `';
+DROP TRIGGER memories_in;
+DROP TRIGGER memories_out;
+DROP TRIGGER memories_new;
+DROP TABLE words;
+CREATE VIRTUAL TABLE words USING fts5(text, scope, content=memories, content_rowid=n, tokenize='unicode61 remove_diacritics 2');
+CREATE TRIGGER memories_in AFTER INSERT ON memories BEGIN
+	INSERT INTO words(rowid, text, scope) VALUES (new.n, new.text, new.scope);
+END;
+CREATE TRIGGER memories_out AFTER DELETE ON memories BEGIN
+	INSERT INTO words(words, rowid, text, scope) VALUES ('delete', old.n, old.text, old.scope);
+END;
+CREATE TRIGGER memories_new AFTER UPDATE ON memories BEGIN
+	INSERT INTO words(words, rowid, text, scope) VALUES ('delete', old.n, old.text, old.scope);
+	INSERT INTO words(rowid, text, scope) VALUES (new.n, new.text, new.scope);
+END;
+INSERT INTO words(words) VALUES ('rebuild');`
 
 func (p *Plugin) open(ctx context.Context) (*sql.DB, error) {
 	p.mu.Lock()
@@ -186,9 +209,9 @@ func (p *Plugin) write(ctx context.Context, e event.MemoryEntry) error {
 	if err != nil {
 		return err
 	}
-	_, err = db.ExecContext(ctx, `INSERT INTO memories(id, text, meta, written) VALUES (?, ?, ?, ?)
-		ON CONFLICT(id) DO UPDATE SET text = excluded.text, meta = excluded.meta, written = excluded.written`,
-		e.ID, e.Text, string(meta), time.Now().UTC().Format(time.RFC3339))
+	_, err = db.ExecContext(ctx, `INSERT INTO memories(id, text, meta, scope, written) VALUES (?, ?, ?, ?, ?)
+		ON CONFLICT(id) DO UPDATE SET text = excluded.text, meta = excluded.meta, scope = excluded.scope, written = excluded.written`,
+		e.ID, e.Text, string(meta), scope(e.Meta), time.Now().UTC().Format(time.RFC3339))
 	if err != nil {
 		return damaged(fmt.Errorf("memory: %w", err))
 	}

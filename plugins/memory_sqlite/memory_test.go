@@ -68,14 +68,14 @@ func (w *world) write(e event.MemoryEntry) {
 
 func (w *world) query(q string, k int) []event.MemoryEntry {
 	w.t.Helper()
-	return w.ask(event.MemoryQuery{Query: q, K: k})
+	return w.ask("s1", event.MemoryQuery{Query: q, K: k})
 }
 
-func (w *world) ask(q event.MemoryQuery) []event.MemoryEntry {
+func (w *world) ask(session string, q event.MemoryQuery) []event.MemoryEntry {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), 20*time.Second)
 	defer cancel()
-	ev, err := bus.Request(ctx, w.bus.Kernel(), event.MemoryQueried, "s1", q, event.MemoryAnswered.Kind())
+	ev, err := bus.Request(ctx, w.bus.Kernel(), event.MemoryQueried, session, q, event.MemoryAnswered.Kind())
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func TestRanking(t *testing.T) {
 	w.write(event.MemoryEntry{ID: "tea", Text: "Tea is for the afternoon; coffee is not", Meta: map[string]string{"session_id": "s0"}})
 	w.write(event.MemoryEntry{ID: "cafe", Text: "Das Café schließt um acht"})
 	w.write(event.MemoryEntry{Text: "Deployments happen on Tuesdays"})
-	w.write(event.MemoryEntry{ID: "tea", Text: "Tea at four o'clock; no coffee then", Meta: map[string]string{"session_id": "s1"}}) // replaced
+	w.write(event.MemoryEntry{ID: "tea", Text: "Tea at four o'clock; no coffee then", Meta: map[string]string{"session_id": "s2"}}) // replaced
 	check := func() {
 		t.Helper()
 		if got := ids(w.query("Does he want black coffee?", 5)); !slices.Equal(got, []string{"coffee", "tea"}) {
@@ -116,8 +116,8 @@ func TestRanking(t *testing.T) {
 		if got := w.query("cafe", 5); len(got) != 1 || got[0].ID != "cafe" {
 			t.Errorf("got %v, want the memory cafe", got)
 		}
-		if got := w.query("four", 5); len(got) != 1 || got[0].Meta["session_id"] != "s1" {
-			t.Errorf("got %+v, want one memory of the session s1", got)
+		if got := w.query("four", 5); len(got) != 1 || got[0].Meta["session_id"] != "s2" {
+			t.Errorf("got %+v, want one memory of the session s2", got)
 		}
 		if got := w.query("afternoon", 5); len(got) != 0 {
 			t.Errorf("what was replaced is still found: %v", got)
@@ -136,41 +136,45 @@ func TestRanking(t *testing.T) {
 	}
 }
 
-// Memories without the query's meta are not found, whether rare words rank them or common ones, however many there are.
-func TestMeta(t *testing.T) {
+// MIS-5: memories of a folder are found there alone, and not by the session that has said them, whether rare words
+// rank them or common ones, however many memories others have.
+func TestFolders(t *testing.T) {
 	w := newWorld(t, t.TempDir())
-	meta := func(folder string) map[string]string { return map[string]string{"folder": folder, "session_id": "s"} }
-	w.write(event.MemoryEntry{ID: "a1", Text: "common rare", Meta: meta("/a")})
-	w.write(event.MemoryEntry{ID: "a2", Text: "common too", Meta: meta("/a")})
-	w.write(event.MemoryEntry{ID: "none", Text: "common and rare"})
+	meta := func(folder, session string) map[string]string {
+		return map[string]string{"folder": folder, "session_id": session}
+	}
+	w.write(event.MemoryEntry{ID: "a1", Text: "common rare", Meta: meta("/a", "one")})
+	w.write(event.MemoryEntry{ID: "a2", Text: "common too", Meta: meta("/a", "two")})
+	w.write(event.MemoryEntry{ID: "a3", Text: "common rare three", Meta: meta("/a", "three::agent::x")})
+	w.write(event.MemoryEntry{ID: "none", Text: "common and rare", Meta: map[string]string{"session_id": "one"}})
 	for i := range 400 { // more than the newest that a common word has
-		w.write(event.MemoryEntry{ID: fmt.Sprint("b", i), Text: fmt.Sprint("common b", i), Meta: meta("/b")})
-		if i == 200 {
-			w.write(event.MemoryEntry{ID: "a3", Text: "common", Meta: meta("/a")})
-		}
+		w.write(event.MemoryEntry{ID: fmt.Sprint("b", i), Text: fmt.Sprint("common rare b", i), Meta: meta("/b", "b")})
 	}
-	for i := range 9 {
-		w.write(event.MemoryEntry{ID: fmt.Sprint("r", i), Text: fmt.Sprint("rare rare r", i), Meta: meta("/b")})
-	}
+	w.write(event.MemoryEntry{ID: "moved", Text: "common moved", Meta: meta("/b", "b")})
+	w.write(event.MemoryEntry{ID: "moved", Text: "common moved", Meta: meta("/c", "c")}) // replaced
+	w.query("", 1)                                                                       // the session's events are handled in their order: all is written
 	for _, tt := range []struct {
-		query string
-		k     int
-		meta  map[string]string
-		want  []string
+		session, query, folder string
+		want                   []string
 	}{
-		{"rare", 3, map[string]string{"folder": "/a"}, []string{"a1"}},
-		{"common", 3, map[string]string{"folder": "/a"}, []string{"a3"}},
-		{"rare common", 3, map[string]string{"folder": "/a"}, []string{"a1", "a3"}},
-		{"rare", 3, map[string]string{"folder": "/a", "session_id": "other"}, nil},
-		{"rare", 3, map[string]string{"folder": "/a' OR 1=1 --"}, nil},
-		{"rare", 3, map[string]string{`x"' OR`: "/a"}, nil},
+		{"s", "rare", "/a", []string{"a1", "a3"}},
+		{"s", "common", "/a", []string{"a1", "a2", "a3"}},
+		{"one", "common", "/a", []string{"a2", "a3"}},
+		{"three", "common", "/a", []string{"a1", "a2"}},
+		{"one::agent::y", "rare", "/a", []string{"a3"}},
+		{"s", "common rare", "", []string{"none"}},
+		{"one", "common rare", "", nil},
+		{"s", "rare", "/a/", nil},
+		{"s", "rare", `/a" OR scope : "x`, nil},
+		{"s", "nofolder scope", "", nil},
+		{"s", "moved", "/b", nil},
+		{"s", "moved", "/c", []string{"moved"}},
 	} {
-		if got := ids(w.ask(event.MemoryQuery{Query: tt.query, K: tt.k, Meta: tt.meta})); !slices.Equal(got, tt.want) {
-			t.Errorf("%q with %v: %v, want %v", tt.query, tt.meta, got, tt.want)
+		got := ids(w.ask(tt.session, event.MemoryQuery{Query: tt.query, K: 5, Folder: tt.folder}))
+		slices.Sort(got)
+		if !slices.Equal(got, tt.want) {
+			t.Errorf("%q in %q, asked by %s: %v, want %v", tt.query, tt.folder, tt.session, got, tt.want)
 		}
-	}
-	if got := w.query("rare", 20); len(got) != 11 {
-		t.Errorf("without meta: %d memories, want 11", len(got))
 	}
 }
 

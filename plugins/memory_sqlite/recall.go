@@ -3,11 +3,12 @@ package memory_sqlite //nolint:staticcheck // see memory.go
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"database/sql"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -22,7 +23,6 @@ import (
 const (
 	maxRecent = 250  // newest memories of one word
 	maxRanked = 3000 // memories that bm25 ranks, over all words
-	maxNewest = 1000 // memories with common words that are read
 )
 
 // word is a word of a query.
@@ -35,9 +35,9 @@ type word struct {
 
 // query returns the memories that match best. Words that few memories have decide: bm25 ranks those
 // memories. Only when they are too few, the newest memories with the common words follow.
-func (p *Plugin) query(ctx context.Context, q event.MemoryQuery) (hits []event.MemoryEntry, err error) {
+func (p *Plugin) query(ctx context.Context, q event.MemoryQuery, session string) (hits []event.MemoryEntry, err error) {
 	hits = []event.MemoryEntry{}
-	words, k := wordsOf(q.Query), min(q.K, MaxHits)
+	words, k, in := wordsOf(q.Query), min(q.K, MaxHits), within(q.Folder, session)
 	if len(words) == 0 || k <= 0 {
 		return hits, nil
 	}
@@ -50,23 +50,56 @@ func (p *Plugin) query(ctx context.Context, q event.MemoryQuery) (hits []event.M
 		return nil, damaged(fmt.Errorf("memory: %w", err))
 	}
 	defer func() { err = errors.Join(err, done(tx.Rollback())) }()
-	if err := look(ctx, tx, words); err != nil {
+	if err := look(ctx, tx, words, in); err != nil {
 		return nil, damaged(fmt.Errorf("memory: %w", err))
 	}
 	rare, common := split(words)
 	if len(rare) > 0 {
-		if hits, err = ranked(ctx, tx, rare, q.Meta, k); err != nil {
+		if hits, err = ranked(ctx, tx, rare, in, k); err != nil {
 			return nil, damaged(fmt.Errorf("memory: %w", err))
 		}
 	}
 	if len(hits) == k {
 		return hits, nil
 	}
-	more, err := newest(ctx, tx, common, hits, q, k-len(hits))
+	more, err := newest(ctx, tx, common, hits, k-len(hits))
 	if err != nil {
 		return nil, damaged(fmt.Errorf("memory: %w", err))
 	}
 	return append(hits, more...), nil
+}
+
+// within is what FTS5 adds to a match: memories of a folder, without those of a session.
+func within(folder, session string) string {
+	in := ` AND scope : "` + ofFolder(folder) + `"`
+	if session != "" {
+		in += ` NOT scope : "` + ofSession(session) + `"`
+	}
+	return in
+}
+
+// scope returns the words by which within finds a memory.
+func scope(meta map[string]string) string {
+	words := ofFolder(meta["folder"])
+	if s := meta["session_id"]; s != "" {
+		words += " " + ofSession(s)
+	}
+	return words
+}
+
+// ofFolder and ofSession make a word of what FTS5 would split.
+func ofFolder(folder string) string {
+	if folder == "" {
+		return noFolder
+	}
+	return "f" + digest(folder)
+}
+
+func ofSession(id string) string { return "s" + digest(event.Root(id)) }
+
+func digest(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return hex.EncodeToString(sum[:16])
 }
 
 // done leaves out that a transaction has ended already, as one does when its context ends.
@@ -77,8 +110,8 @@ func done(err error) error {
 	return err
 }
 
-// look finds the newest memories of each word.
-func look(ctx context.Context, tx *sql.Tx, words []word) error {
+// look finds the newest memories of each word, of those that count.
+func look(ctx context.Context, tx *sql.Tx, words []word, in string) error {
 	var last sql.NullInt64
 	if err := tx.QueryRowContext(ctx, `SELECT max(n) FROM memories`).Scan(&last); err != nil {
 		return err
@@ -91,7 +124,7 @@ func look(ctx context.Context, tx *sql.Tx, words []word) error {
 	for i := range words {
 		w := &words[i]
 		var list string
-		if err := find.QueryRowContext(ctx, w.match, maxRecent+1).Scan(&list); err != nil {
+		if err := find.QueryRowContext(ctx, "text : "+w.match+in, maxRecent+1).Scan(&list); err != nil {
 			return err
 		}
 		for id := range strings.SplitSeq(list, ",") {
@@ -122,20 +155,14 @@ func split(words []word) (rare, common []word) {
 	return words, nil
 }
 
-// ranked returns the best memories that have any of the words, and all of meta.
-func ranked(ctx context.Context, tx *sql.Tx, words []word, meta map[string]string, k int) ([]event.MemoryEntry, error) {
+// ranked returns the best memories that have any of the words, of those that count.
+func ranked(ctx context.Context, tx *sql.Tx, words []word, in string, k int) ([]event.MemoryEntry, error) {
 	var match []string
 	for _, w := range words {
 		match = append(match, w.match)
 	}
-	var with strings.Builder
-	args := []any{strings.Join(match, " OR ")}
-	for _, key := range slices.Sorted(maps.Keys(meta)) {
-		with.WriteString(` AND EXISTS (SELECT 1 FROM json_each(m.meta) j WHERE j.key = ? AND j.value = ?)`)
-		args = append(args, key, meta[key])
-	}
 	rows, err := tx.QueryContext(ctx, `SELECT m.id, m.text, m.meta FROM words JOIN memories m ON m.n = words.rowid
-		WHERE words MATCH ?`+with.String()+` ORDER BY bm25(words), m.n DESC LIMIT ?`, append(args, k)...)
+		WHERE words MATCH ? ORDER BY bm25(words, 1.0, 0.0), m.n DESC LIMIT ?`, "text : ("+strings.Join(match, " OR ")+")"+in, k)
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +171,7 @@ func ranked(ctx context.Context, tx *sql.Tx, words []word, meta map[string]strin
 
 // newest returns memories with common words: first those that have the words that tell most, and of
 // equals the newest.
-func newest(ctx context.Context, tx *sql.Tx, words []word, but []event.MemoryEntry, q event.MemoryQuery, k int) ([]event.MemoryEntry, error) {
+func newest(ctx context.Context, tx *sql.Tx, words []word, but []event.MemoryEntry, k int) ([]event.MemoryEntry, error) {
 	weights := map[int64]float64{}
 	for _, w := range words {
 		for _, n := range w.recent {
@@ -161,10 +188,7 @@ func newest(ctx context.Context, tx *sql.Tx, words []word, but []event.MemoryEnt
 	}
 	slices.SortFunc(all, func(a, b candidate) int { return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(b.n, a.n)) })
 	var out []event.MemoryEntry
-	for _, c := range all[:min(len(all), maxNewest)] {
-		if len(out) == k {
-			break
-		}
+	for _, c := range all[:min(len(all), k+len(but))] {
 		rows, err := tx.QueryContext(ctx, `SELECT id, text, meta FROM memories WHERE n = ?`, c.n)
 		if err != nil {
 			return nil, err
@@ -174,7 +198,7 @@ func newest(ctx context.Context, tx *sql.Tx, words []word, but []event.MemoryEnt
 			return nil, err
 		}
 		for _, e := range got {
-			if q.Wants(e) && !slices.ContainsFunc(but, func(o event.MemoryEntry) bool { return o.ID == e.ID }) {
+			if len(out) < k && !slices.ContainsFunc(but, func(o event.MemoryEntry) bool { return o.ID == e.ID }) {
 				out = append(out, e)
 			}
 		}

@@ -158,10 +158,11 @@ func (s *salvage) rows(ctx context.Context, from *sql.DB, query string) (err err
 			return nil
 		}
 		s.highest = max(s.highest, n)
-		if !utf8.ValidString(text) || !json.Valid([]byte(meta)) {
+		var of map[string]string
+		if !utf8.ValidString(text) || json.Unmarshal([]byte(meta), &of) != nil {
 			continue // it is lost: a query that finds it would fail
 		}
-		res, err := s.tx.ExecContext(ctx, `INSERT INTO memories(n, id, text, meta, written) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`, n, id, text, meta, written)
+		res, err := s.tx.ExecContext(ctx, `INSERT INTO memories(n, id, text, meta, scope, written) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`, n, id, text, meta, scope(of), written)
 		if err != nil {
 			s.failed = fmt.Errorf("write a memory: %w", err)
 			return s.failed

@@ -79,7 +79,11 @@ func newWorld(t *testing.T) *world {
 			t.Fatal(err)
 		}
 	}
-	w := &world{t: t, dir: t.TempDir(), c: &fakeContext{providers: settings.Providers(), config: map[string]string{}}, v: &commands{list: []string{"make test"}}}
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, dir: dir, c: &fakeContext{providers: settings.Providers(), config: map[string]string{}}, v: &commands{list: []string{"make test"}}}
 	w.p = strategy_coder.New(strategy_coder.Config{Folder: func(string) (string, error) { return w.dir, nil }, Trusted: w.trusted, Verify: w.v})
 	if err := w.p.OnLoad(t.Context(), w.c); err != nil {
 		t.Fatal(err)
@@ -125,7 +129,7 @@ func TestMemory(t *testing.T) {
 			w.c.config["memory"] = mode
 		}
 		d := w.decide(event.LoopState{Messages: asked})
-		if reads := d.Next == event.NextMemory && d.Query == "second" && d.K > 0 && d.Meta["folder"] == w.dir; reads != want.reads || !reads && d.Next != event.NextLLM {
+		if reads := d.Next == event.NextMemory && d.Query == "second" && d.K > 0 && d.Folder == w.dir; reads != want.reads || !reads && d.Next != event.NextLLM {
 			t.Errorf("%s: the turn begins with %+v, want that it asks the memory: %v", mode, d, want.reads)
 		}
 		for _, st := range []event.LoopState{{Messages: asked, Recalled: true}, {Messages: asked, Step: 1}, {}} {
@@ -134,7 +138,7 @@ func TestMemory(t *testing.T) {
 			}
 		}
 		d = w.decide(event.LoopState{Messages: asked, Answered: true, Answer: "done"})
-		writes := strings.Contains(d.Remember, "second") && strings.Contains(d.Remember, "done") && d.Meta["folder"] == w.dir
+		writes := strings.Contains(d.Remember, "second") && strings.Contains(d.Remember, "done") && d.Folder == w.dir
 		if d.Next != event.NextDone || writes != want.writes || !writes && d.Remember != "" {
 			t.Errorf("%s: the turn ends with %+v, want that it is kept: %v", mode, d, want.writes)
 		}
@@ -142,6 +146,49 @@ func TestMemory(t *testing.T) {
 		if d := w.decide(event.LoopState{Messages: asked, Answered: true, Answer: "done"}); d.Next != event.NextDone || d.Remember != "" {
 			t.Errorf("%s: the turn of an agent ends with %+v", mode, d)
 		}
+	}
+}
+
+// Of a turn that was steered, what began it is kept with what came last; nothing of a tool, and nothing where nothing
+// was said. A folder has one name, and one that is not trusted has no memory.
+func TestWhatIsRemembered(t *testing.T) {
+	user := func(text string) event.Message { return event.Message{Role: "user", Content: text} }
+	tool := event.Message{Role: "user", Content: "A tool has said: hello", Tool: true}
+	for name, tt := range map[string]struct {
+		begin, end []event.Message
+		want       string
+	}{
+		"steered":       {[]event.Message{user("first")}, []event.Message{user("first"), {Role: "assistant", Content: "so far"}, user("second")}, "The user said: first second"},
+		"a tool's text": {[]event.Message{user("first"), tool}, []event.Message{user("first"), tool}, "The user said: first\n"},
+		"a file alone":  {[]event.Message{user("")}, []event.Message{user("")}, ""},
+		"a tool alone":  {[]event.Message{tool}, []event.Message{tool}, ""},
+	} {
+		w := newWorld(t)
+		w.c.config["memory"] = `"full"`
+		w.decide(event.LoopState{Messages: tt.begin})
+		d := w.decide(event.LoopState{Messages: tt.end, Answered: true, Answer: "done"})
+		if !strings.HasPrefix(d.Remember, tt.want) || tt.want == "" && d.Remember != "" {
+			t.Errorf("%s: %q is kept, want %q", name, d.Remember, tt.want)
+		}
+	}
+	w := newWorld(t)
+	w.c.config["memory"] = `"full"`
+	asked := event.LoopState{Messages: []event.Message{user("first")}}
+	real := w.dir
+	w.dir = filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(real, w.dir); err != nil {
+		t.Fatal(err)
+	}
+	if d := w.decide(asked); d.Folder != real {
+		t.Errorf("by a link, the memories are those of %q, want %q", d.Folder, real)
+	}
+	w.restricted = true
+	if d := w.decide(asked); d.Next != event.NextLLM {
+		t.Errorf("a restricted folder: %+v, want that no memory is asked", d)
+	}
+	asked.Answered = true
+	if d := w.decide(asked); d.Remember != "" {
+		t.Errorf("a restricted folder: %q is kept", d.Remember)
 	}
 }
 

@@ -68,7 +68,7 @@ func decide(st event.LoopState, c plugin.Context) (event.DecideResponse, error) 
 		return event.DecideResponse{Next: event.NextTool}, nil
 	case st.Answered:
 		d := event.DecideResponse{Next: event.NextDone}
-		if memory.Writes() {
+		if memory.Writes() && asked != "" {
 			d.Remember = recall.Exchange(asked, st.Answer)
 		}
 		return d, nil

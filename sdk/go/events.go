@@ -186,6 +186,7 @@ type LLMCallRequestMessagePayload struct {
 	Note        string                                   `json:"note,omitempty"`
 	Reasoning   []LLMCallRequestMessageReasoningPayload  `json:"reasoning,omitempty"`
 	Role        string                                   `json:"role"`
+	Tool        bool                                     `json:"tool,omitempty"`
 	ToolCallID  string                                   `json:"tool_call_id,omitempty"`
 	ToolCalls   []AssistantMessageDoneToolCallPayload    `json:"tool_calls,omitempty"`
 }
@@ -240,9 +241,9 @@ type LLMCallRetryPayload struct {
 
 // MemoryQueryPayload is the payload of memory.query.
 type MemoryQueryPayload struct {
-	K     int64             `json:"k"`
-	Meta  map[string]string `json:"meta,omitempty"`
-	Query string            `json:"query"`
+	Folder string `json:"folder,omitempty"`
+	K      int64  `json:"k"`
+	Query  string `json:"query"`
 }
 
 // MemoryResultHitPayload is a part of payloads.
@@ -405,8 +406,8 @@ type StrategyDecideResponseNotePayload struct {
 
 // StrategyDecideResponsePayload is the payload of strategy.decide.response.
 type StrategyDecideResponsePayload struct {
+	Folder    string                                `json:"folder,omitempty"`
 	K         int64                                 `json:"k,omitempty"`
-	Meta      map[string]string                     `json:"meta,omitempty"`
 	Model     string                                `json:"model,omitempty"`
 	Next      string                                `json:"next"` // llm, tool, memory, done
 	Notes     []StrategyDecideResponseNotePayload   `json:"notes,omitempty"`

@@ -125,6 +125,7 @@ export interface LLMCallRequestMessage {
   note?: string;
   reasoning?: LLMCallRequestMessageReasoning[] | null;
   role: string;
+  tool?: boolean;
   tool_call_id?: string;
   tool_calls?: AssistantMessageDoneToolCall[] | null;
 }
@@ -179,8 +180,8 @@ export interface LLMCallRetry {
 
 /** The payload of memory.query. */
 export interface MemoryQuery {
+  folder?: string;
   k: number;
-  meta?: Record<string, string>;
   query: string;
 }
 
@@ -344,8 +345,8 @@ export interface StrategyDecideResponseNote {
 
 /** The payload of strategy.decide.response. */
 export interface StrategyDecideResponse {
+  folder?: string;
   k?: number;
-  meta?: Record<string, string>;
   model?: string;
   next: "llm" | "tool" | "memory" | "done";
   notes?: StrategyDecideResponseNote[] | null;

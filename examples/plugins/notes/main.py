@@ -41,7 +41,12 @@ async def write(event: Event) -> None:
 @plugin.on("memory.query")
 async def query(event: Event) -> None:
     asked = words(event.payload["query"])
-    shared = [(len(asked & words(entry["text"])), n) for n, entry in enumerate(entries)]
+    here = event.payload.get("folder", "")  # what was said in a folder stays there
+    shared = [
+        (len(asked & words(entry["text"])), n)
+        for n, entry in enumerate(entries)
+        if (entry.get("meta") or {}).get("folder", "") == here
+    ]
     best = sorted((pair for pair in shared if pair[0] > 0), reverse=True)
     await event.reply("memory.result", {"hits": [entries[n] for _, n in best[: event.payload["k"]]]})
 

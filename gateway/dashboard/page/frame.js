@@ -7,7 +7,7 @@ import { fresh } from './renewed.js';
 import { href, may, page, route, useLoaded } from './state.js';
 import { plain } from './text.js';
 import { choose, next, theme } from './theme.js';
-import { Toasts } from './toast.js';
+import { toast, Toasts } from './toast.js';
 import { Empty, html, Icon, Problem, View } from './ui.js';
 import { entries, MOVED, viewAt } from './views.js';
 import { rich, t } from './words.js';
@@ -109,7 +109,11 @@ function Over() {
   const over = page.over.use();
   const [parts, setParts] = useState(/** @type {typeof import('./palette.js') | null} */ (null));
   useEffect(() => {
-    if (over && !parts) fresh(import('./palette.js')).then(setParts, () => page.over.set(''));
+    if (!over || parts) return;
+    import('./palette.js').then(setParts, () => {
+      page.over.set('');
+      toast(t('A part of the page cannot be loaded. Load the page again.'), 'warning');
+    });
   }, [over]);
   if (!over || !parts) return null;
   return over === 'palette' ? html`<${parts.Palette} />` : html`<${parts.Keys} />`;

@@ -14,7 +14,7 @@ class TestEvents(unittest.TestCase):
         for kind, payload in events.PAYLOADS.items():
             with self.subTest(kind):
                 typing.get_type_hints(payload)  # every name is one
-        self.assertEqual(typing.get_type_hints(events.MemoryQuery), {"query": str, "k": int, "meta": typing.Dict[str, str]})
+        self.assertEqual(typing.get_type_hints(events.MemoryQuery), {"query": str, "k": int, "folder": str})
         self.assertEqual(events.LLMCallError.__required_keys__, {"error"})
         query: events.MemoryQuery = {"query": "blue", "k": 3}
         self.assertEqual(query["k"], 3)

@@ -183,6 +183,7 @@ class LLMCallRequestMessage(LLMCallRequestMessageRequired, total=False):
     images: Optional[List[LLMCallRequestMessageImage]]
     note: str
     reasoning: Optional[List[LLMCallRequestMessageReasoning]]
+    tool: bool
     tool_call_id: str
     tool_calls: Optional[List[AssistantMessageDoneToolCall]]
 
@@ -265,7 +266,7 @@ class MemoryQueryRequired(TypedDict):
 class MemoryQuery(MemoryQueryRequired, total=False):
     """The payload of memory.query."""
 
-    meta: Dict[str, str]
+    folder: str
 
 
 class MemoryResultHitRequired(TypedDict):
@@ -479,8 +480,8 @@ class StrategyDecideResponseRequired(TypedDict):
 class StrategyDecideResponse(StrategyDecideResponseRequired, total=False):
     """The payload of strategy.decide.response."""
 
+    folder: str
     k: int
-    meta: Dict[str, str]
     model: str
     notes: Optional[List[StrategyDecideResponseNote]]
     params: Any

@@ -1,7 +1,7 @@
 import { assert, env, heading, launch, run, watch } from './lib.mjs';
 
 // A secret in the address is gone before anything but the page's first script is there,
-// and before anything is asked of yaya; it is in no request, no Referer and no history.
+// and before anything is asked of yaya but who the user is; it is in no request, no Referer and no history.
 await run(async () => {
   const denied = /401|403/;
   const looks = await (await launch()).newContext({ ignoreHTTPSErrors: true });

@@ -66,5 +66,27 @@ await run(async () => {
   await page.getByText('srv', { exact: true }).first().waitFor();
   assert.equal(await page.evaluate(() => performance.getEntriesByType('navigation')[0].type), 'reload');
 
+  // Once: another view that is gone says so, and the palette does.
+  gone = true;
+  let loads = 0;
+  page.on('request', (r) => r.isNavigationRequest() && loads++);
+  await page.route(/\/ui\/(metrics|palette)-\w+\.js$/, (r) => r.fulfill({ status: 404 }));
+  await go(page, 'metrics');
+  await page.getByRole('alert').filter({ hasText: /import|module/i }).waitFor();
+  await page.keyboard.press('Control+k');
+  await page.getByText('A part of the page cannot be loaded. Load the page again.').waitFor();
+  assert.equal(loads, 0);
+
+  // A page that comes in part is not empty.
+  for (const [part, text] of [['app', 'The page cannot be loaded'], ['begin', 'The page cannot be loaded.']]) {
+    const partly = await open({ at: 'robots.txt', allow: /./ }); // it is broken
+    await partly.route(new RegExp(`/ui/${part}-\\w+\\.js$`), (r) => r.fulfill({ status: 404 }));
+    await partly.goto(env.base + '/');
+    await partly.getByText(text, { exact: part === 'app' }).waitFor();
+    await partly.unroute(new RegExp(`/ui/${part}-\\w+\\.js$`));
+    await partly.getByText('Try again').click();
+    await heading(partly, 'Home');
+  }
+
   if (env.measure) for (const locale of ['en-US', 'zh-CN']) await measured(locale);
 });

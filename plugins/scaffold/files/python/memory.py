@@ -12,7 +12,12 @@ async def write(event: Event) -> None:
 @plugin.on("memory.query")
 async def query(event: Event) -> None:
     asked = set(event.payload["query"].lower().split())
-    hits = [entry for entry in entries if asked & set(entry["text"].lower().split())]
+    here = event.payload.get("folder", "")  # what was said in a folder stays there
+    hits = [
+        entry
+        for entry in entries
+        if (entry.get("meta") or {}).get("folder", "") == here and asked & set(entry["text"].lower().split())
+    ]
     await event.reply("memory.result", {"hits": hits[: event.payload["k"]]})
 
 

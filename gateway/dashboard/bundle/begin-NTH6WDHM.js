@@ -1,1 +1,0 @@
-import{f as e}from"./chunk-GC4OZNPV.js";var n=()=>document.readyState==="loading"?new Promise(t=>document.addEventListener("DOMContentLoaded",t,{once:!0})):null;e().catch(()=>{}).then(n).then(()=>import("./app-FEQ6D3TJ.js"));

@@ -1,1 +1,0 @@
-import{a,b,c}from"./chunk-O4L7FD2E.js";import"./chunk-FOZ6NQFB.js";import"./chunk-EPLS27HS.js";import"./chunk-PKJ6CHE5.js";import"./chunk-LBH4SAPP.js";import"./chunk-RLZZX7MV.js";import"./chunk-43UXHYUF.js";import"./chunk-U2B2JZMO.js";import"./chunk-GC4OZNPV.js";export{c as default,a as parsed,b as worded};

@@ -1,0 +1,82 @@
+package plugin
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/yaya-ai/yaya/kernel/config"
+	"github.com/yaya-ai/yaya/kernel/tool"
+)
+
+// CheckSetting is the function of that name for the plugins of this registry.
+func (r *Registry) CheckSetting(key string, v json.RawMessage) error {
+	r.mu.Lock()
+	all := slices.Clone(r.order)
+	r.mu.Unlock()
+	for _, l := range all {
+		if err := CheckSetting(l.manifest, key, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// CheckSetting returns why a value does not fit the schema of a plugin's setting. It knows nothing of keys of others,
+// nor of fields without a schema, and a value that refers to a secret may be any.
+func CheckSetting(m Manifest, key string, v json.RawMessage) error {
+	field, is := strings.CutPrefix(key, namespace(m))
+	if !is || strings.Contains(string(v), "${secret:") {
+		return nil
+	}
+	if why := violates(fields(m)[field], v); why != "" {
+		return fmt.Errorf("%s: %s", key, why)
+	}
+	return nil
+}
+
+// wrongSettings names the settings of a loaded plugin that do not fit its schema, from a file, say. The plugin itself
+// may take such a value for one that is not set, and nobody would notice.
+func (l *loaded) wrongSettings() (out []HealthCheck) {
+	if l.ctx == nil {
+		return nil
+	}
+	all := fields(l.manifest)
+	for _, field := range slices.Sorted(maps.Keys(all)) {
+		if why := violates(all[field], l.ctx.Config(field)); why != "" {
+			out = append(out, HealthCheck{Name: namespace(l.manifest) + field, Status: Degraded, Message: why})
+		}
+	}
+	return out
+}
+
+func namespace(m Manifest) string { return "plugin." + config.Namespace(m.Name) + "." }
+
+// fields returns the schemas of a plugin's settings.
+func fields(m Manifest) map[string]json.RawMessage {
+	var schema struct {
+		Properties map[string]json.RawMessage `json:"properties"`
+	}
+	if m.ConfigSchema == nil || json.Unmarshal(m.ConfigSchema, &schema) != nil {
+		return nil // a manifest is checked when it is loaded
+	}
+	return schema.Properties
+}
+
+// violates returns why a value does not fit a schema, "" if it does, or if one of them is not there.
+func violates(schema, v json.RawMessage) string {
+	if schema == nil || v == nil {
+		return ""
+	}
+	why, err := tool.Violates(schema, v)
+	if err != nil { // it refers to another part of the whole
+		return ""
+	}
+	var text string
+	if json.Unmarshal(v, &text) == nil && text != "" && strings.Contains(why, text) { // it may be a secret
+		return "it does not fit the plugin's schema"
+	}
+	return why
+}
