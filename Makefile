@@ -219,9 +219,9 @@ bench-session: ## have a session of 400 calls of a model in a window of 32k toke
 
 # EVAL chooses a real model, whose key is in the environment:
 # EVAL="-plugin llm-anthropic -model claude-sonnet-4-5".
-eval: build ## have an agent solve small tasks in repositories, and check what it did; the model is scripted without EVAL
+eval: build peers ## have an agent solve small tasks in repositories, and check what it did; the model is scripted without EVAL
 	go build -o bin/eval ./internal/eval
-	bin/eval -yaya bin/yaya -json bin/eval.json $(EVAL)
+	PATH="$(dir $(NODE)):$$PATH" bin/eval -yaya bin/yaya -json bin/eval.json $(EVAL)
 
 # It downloads the peers once, into .cache/peers-bench, and takes a quarter of an
 # hour. PEERBENCH passes flags: PEERBENCH="-only FastMCP -rounds 1".
