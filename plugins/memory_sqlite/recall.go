@@ -55,7 +55,7 @@ func (p *Plugin) query(ctx context.Context, q event.MemoryQuery, session string)
 	}
 	rare, common := split(words)
 	if len(rare) > 0 {
-		if hits, err = ranked(ctx, tx, rare, in, k); err != nil {
+		if hits, err = ranked(ctx, tx, rare, q.Folder, session, k); err != nil {
 			return nil, damaged(fmt.Errorf("memory: %w", err))
 		}
 	}
@@ -156,13 +156,18 @@ func split(words []word) (rare, common []word) {
 }
 
 // ranked returns the best memories that have any of the words, of those that count.
-func ranked(ctx context.Context, tx *sql.Tx, words []word, in string, k int) ([]event.MemoryEntry, error) {
+func ranked(ctx context.Context, tx *sql.Tx, words []word, folder, session string, k int) ([]event.MemoryEntry, error) {
 	var match []string
 	for _, w := range words {
 		match = append(match, w.match)
 	}
+	whole, in := "text : ("+strings.Join(match, " OR ")+")", within(folder, session)
+	if folder == "" { // bm25 counts the memories of each phrase, and nearly all may be of no folder
+		in = ""
+	}
 	rows, err := tx.QueryContext(ctx, `SELECT m.id, m.text, m.meta FROM words JOIN memories m ON m.n = words.rowid
-		WHERE words MATCH ? ORDER BY bm25(words, 1.0, 0.0), m.n DESC LIMIT ?`, "text : ("+strings.Join(match, " OR ")+")"+in, k)
+		WHERE words MATCH ? AND substr(m.scope, 1, length(?)) = ? AND instr(m.scope, ?) = 0
+		ORDER BY bm25(words, 1.0, 0.0), m.n DESC LIMIT ?`, whole+in, ofFolder(folder), ofFolder(folder), ofSession(session), k)
 	if err != nil {
 		return nil, err
 	}
