@@ -28,6 +28,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/yaya-ai/yaya/internal/accept"
 	"github.com/yaya-ai/yaya/internal/lazyregexp"
 )
 
@@ -133,7 +134,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if f.forever {
 		head.Set("Cache-Control", "public, max-age=31536000, immutable")
 	}
-	zipped := takesGzip(r.Header.Values("Accept-Encoding"))
+	zipped := accept.Gzip(r.Header["Accept-Encoding"])
 	etag := f.etag()
 	if zipped {
 		etag = strings.TrimSuffix(etag, `"`) + `-gzip"` // of other bytes, RFC 9110 section 8.8.3
@@ -154,18 +155,4 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodHead {
 		_, _ = w.Write(body) // a client that went away gets nothing
 	}
-}
-
-// takesGzip reads Accept-Encoding (RFC 9110, section 12.5.3).
-func takesGzip(accepted []string) bool {
-	for part := range strings.SplitSeq(strings.Join(accepted, ","), ",") {
-		name, weight, _ := strings.Cut(part, ";")
-		if !strings.EqualFold(strings.TrimSpace(name), "gzip") {
-			continue
-		}
-		_, q, weighs := strings.Cut(weight, "=")
-		v, err := strconv.ParseFloat(strings.TrimSpace(q), 64)
-		return !weighs || err == nil && v > 0
-	}
-	return false
 }

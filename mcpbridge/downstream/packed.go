@@ -8,10 +8,9 @@ import (
 	"math"
 	"net/http"
 	"net/netip"
-	"strconv"
-	"strings"
 	"sync"
 
+	"github.com/yaya-ai/yaya/internal/accept"
 	"github.com/yaya-ai/yaya/internal/intake"
 	"github.com/yaya-ai/yaya/internal/netaddr"
 )
@@ -109,7 +108,7 @@ func writeList(w http.ResponseWriter, r *http.Request, list *rendered, out parts
 	}
 	h := w.Header()
 	h.Add("Vary", "Accept-Encoding")
-	if !local(r) && acceptsGzip(r.Header["Accept-Encoding"]) {
+	if !local(r) && accept.Gzip(r.Header["Accept-Encoding"]) {
 		if p := list.packed(); p != nil {
 			if small := p.response(out[0]); small != nil {
 				h["Content-Encoding"] = []string{"gzip"}
@@ -128,27 +127,4 @@ func local(r *http.Request) bool {
 	}
 	at, err := netip.ParseAddrPort(r.RemoteAddr)
 	return err != nil || at.Addr().Unmap().IsLoopback() // an error: a Unix socket
-}
-
-// acceptsGzip reports whether Accept-Encoding allows gzip (RFC 9110, 12.5.3).
-func acceptsGzip(values []string) bool {
-	others := false
-	for _, v := range values {
-		for field := range strings.SplitSeq(v, ",") {
-			coding, params, _ := strings.Cut(field, ";")
-			coding = strings.TrimSpace(coding)
-			ok := true
-			if q, found := strings.CutPrefix(strings.ReplaceAll(strings.ToLower(params), " ", ""), "q="); found {
-				weight, err := strconv.ParseFloat(q, 64)
-				ok = err == nil && weight > 0
-			}
-			switch {
-			case strings.EqualFold(coding, "gzip"), strings.EqualFold(coding, "x-gzip"):
-				return ok
-			case coding == "*":
-				others = ok
-			}
-		}
-	}
-	return others
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/yaya-ai/yaya/kernel/event"
 )
 
-// When a session ends, so do the servers of its sub-agents. A call that waits for one of these fails:
-// nobody would end a server that it starts.
+// A session ends with the servers of its sub-agents. A call that waits for such a server fails, because
+// nobody would end the one that it starts.
 func TestServersEndWithTheirSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := langservers{all: map[serverKey]*langserver{}}

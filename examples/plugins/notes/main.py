@@ -41,7 +41,7 @@ async def write(event: Event) -> None:
 @plugin.on("memory.query")
 async def query(event: Event) -> None:
     asked = words(event.payload["query"])
-    here = event.payload.get("folder", "")  # what was said in a folder stays there
+    here = event.payload.get("folder", "")  # memories of a folder are for that folder
     shared = [
         (len(asked & words(entry["text"])), n)
         for n, entry in enumerate(entries)

@@ -12,7 +12,7 @@ async def write(event: Event) -> None:
 @plugin.on("memory.query")
 async def query(event: Event) -> None:
     asked = set(event.payload["query"].lower().split())
-    here = event.payload.get("folder", "")  # what was said in a folder stays there
+    here = event.payload.get("folder", "")  # memories of a folder are for that folder
     hits = [
         entry
         for entry in entries

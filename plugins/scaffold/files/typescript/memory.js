@@ -12,7 +12,7 @@ plugin.on("memory.write", ({ payload }) => {
 
 plugin.on("memory.query", async (event) => {
   const asked = words(event.payload.query);
-  const here = event.payload.folder ?? ""; // what was said in a folder stays there
+  const here = event.payload.folder ?? ""; // memories of a folder are for that folder
   const hits = entries.filter(
     ({ text, meta }) => (meta?.folder ?? "") === here && [...words(text)].some((word) => asked.has(word)),
   );
