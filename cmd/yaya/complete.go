@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"slices"
 	"strings"
@@ -11,35 +10,55 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/yaya-ai/yaya/daemon"
+	"github.com/yaya-ai/yaya/gateway/admin"
 	"github.com/yaya-ai/yaya/internal/lazyregexp"
 )
 
-// things are those whose names shells complete, as the API lists them.
-type things struct {
-	path   string
-	within string // the member with the list, "" if the answer is the list
-	name   string // the member with the name
-	with   func(context.Context, *daemon.Flags, func(*daemon.Backend) error) error
+// lister returns the names of things that there are.
+type lister func(context.Context, *daemon.Flags) ([]string, error)
+
+// namesAt asks the API for things.
+func namesAt[T any](path string, with func(context.Context, *daemon.Flags, func(*daemon.Backend) error) error, names func(T) []string) lister {
+	return func(ctx context.Context, g *daemon.Flags) (all []string, err error) {
+		err = with(ctx, g, func(b *daemon.Backend) error {
+			var out T
+			err := b.API(ctx, http.MethodGet, path, nil, &out)
+			all = names(out)
+			return err
+		})
+		return all, err
+	}
+}
+
+// each returns a name of each thing.
+func each[T any](name func(T) string) func([]T) []string {
+	return func(all []T) (out []string) {
+		for _, x := range all {
+			out = append(out, name(x))
+		}
+		return out
+	}
 }
 
 // completed are the commands whose first argument is the name of a thing that there is.
-func completed() map[string]things {
-	out := map[string]things{"mcp call": {"/api/tools", "", "name", daemon.WithServers}}
-	for commands, t := range map[string]things{
-		"mcp get, mcp remove, mcp restart, mcp edit, mcp logs, mcp tools, mcp enable, mcp disable, mcp allow, mcp approve, mcp login, mcp logout, catalog update": {"/api/mcp/servers", "", "name", daemon.WithServers},
-		"secret set, secret remove":                    {"/api/secrets", "secrets", "name", daemon.WithServers},
-		"provider use, provider remove, provider test": {"/api/llm-providers", "", "id", daemon.WithAgents},
-	} {
-		for c := range strings.SplitSeq(commands, ", ") {
-			out[c] = t
-		}
+func completed() map[string]lister {
+	tools := namesAt("/api/tools", daemon.WithServers, each(func(t admin.Tool) string { return t.Name }))
+	servers := namesAt("/api/mcp/servers", daemon.WithServers, each(func(s admin.Server) string { return s.Name }))
+	providers := namesAt("/api/llm-providers", daemon.WithAgents, each(func(p admin.Provider) string { return p.ID }))
+	secrets := namesAt("/api/secrets", daemon.WithServers, func(l admin.SecretList) []string {
+		return each(func(s admin.Secret) string { return s.Name })(l.Secrets)
+	})
+	return map[string]lister{
+		"mcp call": tools, "mcp get": servers, "mcp remove": servers, "mcp restart": servers, "mcp edit": servers, "mcp logs": servers, "mcp tools": servers,
+		"mcp enable": servers, "mcp disable": servers, "mcp allow": servers, "mcp approve": servers, "mcp login": servers, "mcp logout": servers,
+		"catalog update": servers, "secret set": secrets, "secret remove": secrets,
+		"provider use": providers, "provider remove": providers, "provider test": providers,
 	}
-	return out
 }
 
 // completeNames has shells complete the names of things (cobra's __complete).
 func completeNames(g *daemon.Flags, root *cobra.Command) {
-	for path, t := range completed() {
+	for path, list := range completed() {
 		c := root // its Find would change the help of what it passes
 		for name := range strings.FieldsSeq(path) {
 			c = c.Commands()[slices.IndexFunc(c.Commands(), func(sub *cobra.Command) bool { return sub.Name() == name })]
@@ -48,7 +67,7 @@ func completeNames(g *daemon.Flags, root *cobra.Command) {
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveDefault
 			}
-			return t.names(c.Context(), g, begun), cobra.ShellCompDirectiveNoFileComp
+			return list.names(c.Context(), g, begun), cobra.ShellCompDirectiveNoFileComp
 		}
 	}
 }
@@ -62,35 +81,17 @@ const (
 var simple = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9._/-]*$`)
 
 // names returns those that begin with some letters; none if they cannot be listed soon.
-func (t things) names(ctx context.Context, g *daemon.Flags, begun string) (out []cobra.Completion) {
+func (list lister) names(ctx context.Context, g *daemon.Flags, begun string) (out []cobra.Completion) {
 	ctx, cancel := context.WithTimeout(ctx, completeTime)
 	defer cancel()
-	err := t.with(ctx, g, func(b *daemon.Backend) error {
-		var raw json.RawMessage
-		if err := b.API(ctx, http.MethodGet, t.path, nil, &raw); err != nil {
-			return err
-		}
-		if t.within != "" {
-			var within map[string]json.RawMessage
-			if err := json.Unmarshal(raw, &within); err != nil {
-				return err
-			}
-			raw = within[t.within]
-		}
-		var all []map[string]json.RawMessage
-		if err := json.Unmarshal(raw, &all); err != nil {
-			return err
-		}
-		for _, x := range all {
-			var name string
-			if json.Unmarshal(x[t.name], &name) == nil && simple().MatchString(name) && strings.HasPrefix(name, begun) && len(out) < maxCompleted {
-				out = append(out, name)
-			}
-		}
-		return nil
-	})
+	all, err := list(ctx, g)
 	if err != nil {
 		cobra.CompDebugln(err.Error(), false) // where BASH_COMP_DEBUG_FILE says
+	}
+	for _, name := range all {
+		if simple().MatchString(name) && strings.HasPrefix(name, begun) && len(out) < maxCompleted {
+			out = append(out, name)
+		}
 	}
 	return out
 }

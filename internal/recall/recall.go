@@ -13,9 +13,9 @@ type Mode string
 
 // The modes.
 const (
-	Off   Mode = "off"    // the default
-	Reads Mode = "recall" // the memory is searched before a turn's first model call
-	Full  Mode = "full"   // and has what was said afterwards
+	Off    Mode = "off"    // the default
+	Recall Mode = "recall" // the memory is searched before a turn's first model call
+	Full   Mode = "full"   // and has what was said afterwards
 )
 
 // Schema is the JSON schema of the setting.
@@ -28,7 +28,7 @@ const Hits = 5
 const maxText = 500
 
 // Reads reports whether the memory is searched.
-func (m Mode) Reads() bool { return m == Reads || m == Full }
+func (m Mode) Reads() bool { return m == Recall || m == Full }
 
 // Writes reports whether it keeps what was said.
 func (m Mode) Writes() bool { return m == Full }

@@ -75,7 +75,7 @@ func (r *Registry) examine(ctx context.Context, l *loaded, timeout time.Duration
 	if stale != "" {
 		more = append(more, HealthCheck{Name: "changed files", Status: Degraded, Message: "they were not loaded: " + stale})
 	}
-	if more = append(more, l.wrongSettings()...); len(more) > 0 {
+	if more = append(more, r.wrongSettings(l.manifest)...); len(more) > 0 {
 		h.Details = append(slices.Clone(h.Details), more...)
 		if h.Status == Healthy {
 			h.Status = Degraded

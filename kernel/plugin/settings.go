@@ -37,16 +37,17 @@ func CheckSetting(m Manifest, key string, v json.RawMessage) error {
 	return nil
 }
 
-// wrongSettings names the settings of a loaded plugin that do not fit its schema, from a file, say. The plugin itself
-// may take such a value for one that is not set, and nobody would notice.
-func (l *loaded) wrongSettings() (out []HealthCheck) {
-	if l.ctx == nil {
-		return nil
-	}
-	all := fields(l.manifest)
-	for _, field := range slices.Sorted(maps.Keys(all)) {
-		if why := violates(all[field], l.ctx.Config(field)); why != "" {
-			out = append(out, HealthCheck{Name: namespace(l.manifest) + field, Status: Degraded, Message: why})
+// wrongSettings names the settings of a plugin that do not fit its schema, from a file, say. The plugin itself may
+// take such a value for one that is not set, and nobody would notice.
+func (r *Registry) wrongSettings(m Manifest) (out []HealthCheck) {
+	for _, field := range slices.Sorted(maps.Keys(fields(m))) {
+		key := namespace(m) + field
+		v, _, ok := r.cfg.Config.Get(key)
+		if !ok {
+			continue
+		}
+		if err := CheckSetting(m, key, v); err != nil {
+			out = append(out, HealthCheck{Name: key, Status: Degraded, Message: strings.TrimPrefix(err.Error(), key+": ")})
 		}
 	}
 	return out
@@ -65,9 +66,9 @@ func fields(m Manifest) map[string]json.RawMessage {
 	return schema.Properties
 }
 
-// violates returns why a value does not fit a schema, "" if it does, or if one of them is not there.
+// violates returns why a value does not fit a schema, "" if it does, or if there is no schema.
 func violates(schema, v json.RawMessage) string {
-	if schema == nil || v == nil {
+	if schema == nil {
 		return ""
 	}
 	why, err := tool.Violates(schema, v)

@@ -110,12 +110,9 @@ CREATE TRIGGER IF NOT EXISTS memories_new AFTER UPDATE ON memories BEGIN
 	INSERT INTO words(rowid, text) VALUES (new.n, new.text);
 END;`
 
-// noFolder is the scope of what belongs to no folder: that of all memories before there was one.
-const noFolder = "nofolder"
-
 // scopeSchema has the index find memories by whom they are for, see [scope].
 const scopeSchema = `
-ALTER TABLE memories ADD COLUMN scope TEXT NOT NULL DEFAULT '` + noFolder + `';
+ALTER TABLE memories ADD COLUMN scope TEXT NOT NULL DEFAULT '';
 DROP TRIGGER memories_in;
 DROP TRIGGER memories_out;
 DROP TRIGGER memories_new;

@@ -166,7 +166,7 @@ func TestFolders(t *testing.T) {
 		{"one", "common rare", "", nil},
 		{"s", "rare", "/a/", nil},
 		{"s", "rare", `/a" OR scope : "x`, nil},
-		{"s", "nofolder scope", "", nil},
+		{"s", "infolder scope", "", nil},
 		{"s", "moved", "/b", nil},
 		{"s", "moved", "/c", []string{"moved"}},
 	} {

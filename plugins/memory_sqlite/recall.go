@@ -55,7 +55,7 @@ func (p *Plugin) query(ctx context.Context, q event.MemoryQuery, session string)
 	}
 	rare, common := split(words)
 	if len(rare) > 0 {
-		if hits, err = ranked(ctx, tx, rare, q.Folder, session, k); err != nil {
+		if hits, err = ranked(ctx, tx, rare, in, k); err != nil {
 			return nil, damaged(fmt.Errorf("memory: %w", err))
 		}
 	}
@@ -69,9 +69,16 @@ func (p *Plugin) query(ctx context.Context, q event.MemoryQuery, session string)
 	return append(hits, more...), nil
 }
 
+// inFolder is in the scope of each memory of a folder. Those of none, which may be all, have no word of it: bm25
+// counts the memories of each word of a query.
+const inFolder = "infolder"
+
 // within is what FTS5 adds to a match: memories of a folder, without those of a session.
 func within(folder, session string) string {
-	in := ` AND scope : "` + ofFolder(folder) + `"`
+	in := ` NOT scope : "` + inFolder + `"`
+	if folder != "" {
+		in = ` AND scope : "` + ofFolder(folder) + `"`
+	}
 	if session != "" {
 		in += ` NOT scope : "` + ofSession(session) + `"`
 	}
@@ -80,20 +87,18 @@ func within(folder, session string) string {
 
 // scope returns the words by which within finds a memory.
 func scope(meta map[string]string) string {
-	words := ofFolder(meta["folder"])
-	if s := meta["session_id"]; s != "" {
-		words += " " + ofSession(s)
+	var words []string
+	if f := meta["folder"]; f != "" {
+		words = append(words, inFolder, ofFolder(f))
 	}
-	return words
+	if s := meta["session_id"]; s != "" {
+		words = append(words, ofSession(s))
+	}
+	return strings.Join(words, " ")
 }
 
 // ofFolder and ofSession make a word of what FTS5 would split.
-func ofFolder(folder string) string {
-	if folder == "" {
-		return noFolder
-	}
-	return "f" + digest(folder)
-}
+func ofFolder(folder string) string { return "f" + digest(folder) }
 
 func ofSession(id string) string { return "s" + digest(event.Root(id)) }
 
@@ -156,18 +161,13 @@ func split(words []word) (rare, common []word) {
 }
 
 // ranked returns the best memories that have any of the words, of those that count.
-func ranked(ctx context.Context, tx *sql.Tx, words []word, folder, session string, k int) ([]event.MemoryEntry, error) {
+func ranked(ctx context.Context, tx *sql.Tx, words []word, in string, k int) ([]event.MemoryEntry, error) {
 	var match []string
 	for _, w := range words {
 		match = append(match, w.match)
 	}
-	whole, in := "text : ("+strings.Join(match, " OR ")+")", within(folder, session)
-	if folder == "" { // bm25 counts the memories of each phrase, and nearly all may be of no folder
-		in = ""
-	}
 	rows, err := tx.QueryContext(ctx, `SELECT m.id, m.text, m.meta FROM words JOIN memories m ON m.n = words.rowid
-		WHERE words MATCH ? AND substr(m.scope, 1, length(?)) = ? AND instr(m.scope, ?) = 0
-		ORDER BY bm25(words, 1.0, 0.0), m.n DESC LIMIT ?`, whole+in, ofFolder(folder), ofFolder(folder), ofSession(session), k)
+		WHERE words MATCH ? ORDER BY bm25(words, 1.0, 0.0), m.n DESC LIMIT ?`, "text : ("+strings.Join(match, " OR ")+")"+in, k)
 	if err != nil {
 		return nil, err
 	}
