@@ -281,8 +281,11 @@ release-again: $(NFPM) ## build the release's files for this machine again, in a
 	go build -o bin/release ./internal/release
 	$(RELEASE) -only "linux/$$(go env GOARCH)" again
 
-image: ## build the container image yaya with docker
-	docker build -f deploy/Dockerfile --build-arg VERSION=$(COMMIT) --build-arg COMMIT=$(DIGEST) --build-arg COMMITTED=$(AT) -t yaya .
+# Podman writes health checks only in Docker's format:
+# BUILDAH_FORMAT=docker make image DOCKER=podman
+DOCKER   ?= docker
+image: ## build the container image yaya; DOCKER names another program than docker
+	$(DOCKER) build -f deploy/Dockerfile --build-arg VERSION=$(COMMIT) --build-arg COMMIT=$(DIGEST) --build-arg COMMITTED=$(AT) -t yaya .
 
 # Not part of make test: it compiles Helm, which takes minutes the first time. A helm that
 # was built in this way takes itself to be for an old Kubernetes.
