@@ -146,7 +146,7 @@ func (k *Kernel) chosen(choice string) (provider, model string, err error) {
 // service returns the service of the catalogue at which a provider is, "" for another.
 func (k *Kernel) service(i config.Instance) string {
 	var at string
-	for _, raw := range [][]byte{k.setting(i, "base_url"), k.schemaDefault(i, "base_url")} {
+	for _, raw := range [][]byte{k.setting(i, "base_url"), k.Plugins.Default(i.Plugin, "base_url")} {
 		if at = text(raw); at != "" {
 			break
 		}

@@ -5,14 +5,12 @@ import (
 	"encoding/json"
 	"net/netip"
 	"net/url"
-	"slices"
 	"strings"
 
 	"github.com/yaya-ai/yaya/internal/netaddr"
 	"github.com/yaya-ai/yaya/kernel/config"
 	"github.com/yaya-ai/yaya/kernel/loop"
 	"github.com/yaya-ai/yaya/kernel/models"
-	"github.com/yaya-ai/yaya/kernel/plugin"
 )
 
 // model returns what is known of a model at a provider; "" is the one that the provider has.
@@ -27,7 +25,7 @@ func (k *Kernel) model(provider, model string) loop.Model {
 	out.Blind, out.Priced, out.Likely = !facts.Pictures, facts.Prices != nil, facts.Room()
 	if n, ok := number(k.setting(*i, config.WindowField)); ok {
 		out.Window = n
-	} else if n, ok := number(k.schemaDefault(*i, config.WindowField)); ok { // which the plugin asks for
+	} else if n, ok := number(k.Plugins.Default(i.Plugin, config.WindowField)); ok { // which the plugin asks for
 		if out.Window = n; facts.Known {
 			out.Window = min(n, facts.Room())
 		}
@@ -82,7 +80,7 @@ func (k *Kernel) summaryModel() (provider, model string) {
 // modelOf returns the model that a provider uses: by its settings, those of its plugin, or the
 // default in the plugin's schema.
 func (k *Kernel) modelOf(i config.Instance) string {
-	return cmp.Or(text(k.setting(i, "model")), text(k.schemaDefault(i, "model")))
+	return cmp.Or(text(k.setting(i, "model")), text(k.Plugins.Default(i.Plugin, "model")))
 }
 
 // text reads a text, "" if the value is another: a plugin's setting may have any form.
@@ -92,25 +90,6 @@ func text(raw json.RawMessage) string {
 		return ""
 	}
 	return s
-}
-
-// schemaDefault returns the default of a field in the schema of a provider's plugin, nil if it has
-// none.
-func (k *Kernel) schemaDefault(i config.Instance, field string) json.RawMessage {
-	all := k.Plugins.Snapshot()
-	n := slices.IndexFunc(all, func(s plugin.Status) bool { return s.Name == i.Plugin })
-	if n < 0 {
-		return nil
-	}
-	var schema struct {
-		Properties map[string]struct {
-			Default json.RawMessage `json:"default"`
-		} `json:"properties"`
-	}
-	if json.Unmarshal(all[n].ConfigSchema, &schema) != nil {
-		return nil
-	}
-	return schema.Properties[field].Default
 }
 
 // setting returns a field of a provider, or else the setting of its plugin; nil if there is none.

@@ -134,13 +134,19 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if f.forever {
 		head.Set("Cache-Control", "public, max-age=31536000, immutable")
 	}
+	if name == "index.html" {
+		head.Set("Vary", "Accept-Language")
+		if texts := h.texts(r.Header.Get("Accept-Language")); texts != "" { // asked for beside the first script, which needs it
+			head.Set("Link", "</ui/"+texts+">; rel=preload; as=fetch; crossorigin=anonymous")
+		}
+	}
 	zipped := accept.Gzip(r.Header["Accept-Encoding"])
 	etag := f.etag()
 	if zipped {
 		etag = strings.TrimSuffix(etag, `"`) + `-gzip"` // of other bytes, RFC 9110 section 8.8.3
 	}
 	head.Set("ETag", etag)
-	head.Set("Vary", "Accept-Encoding")
+	head.Add("Vary", "Accept-Encoding")
 	if had := r.Header.Get("If-None-Match"); had == "*" || strings.Contains(had, etag) {
 		w.WriteHeader(http.StatusNotModified)
 		return
@@ -155,4 +161,20 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodHead {
 		_, _ = w.Write(body) // a client that went away gets nothing
 	}
+}
+
+// texts is the file with the texts of the page in the language that a browser wants, "" for English, which has none.
+// Browsers name the languages that their user prefers first, as the page itself reads them (words.js).
+func (h *Handler) texts(languages string) string {
+	for one := range strings.SplitSeq(languages, ",") {
+		tag, _, _ := strings.Cut(strings.TrimSpace(one), ";")
+		tag, _, _ = strings.Cut(tag, "-")
+		if tag == "en" {
+			return ""
+		}
+		if name := tag + ".json"; h.files[name] != nil {
+			return name
+		}
+	}
+	return ""
 }

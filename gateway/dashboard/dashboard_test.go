@@ -118,6 +118,27 @@ func TestCaching(t *testing.T) {
 	}
 }
 
+// The server asks for the texts of another language beside the first script.
+func TestTexts(t *testing.T) {
+	h, err := dashboard.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	chinese := "</ui/zh.json>; rel=preload; as=fetch; crossorigin=anonymous"
+	for languages, want := range map[string]string{
+		"": "", "en": "", "en-US,en;q=0.9,zh;q=0.8": "", "de": "", "../bundle/zh": "", ",;,-": "",
+		"zh": chinese, "zh-CN,zh;q=0.9,en;q=0.8": chinese, "de, zh-TW;q=0.5": chinese,
+	} {
+		r := get(t, h, "/", "Accept-Language", languages)
+		if got := r.Header.Get("Link"); got != want || !slices.Equal(r.Header.Values("Vary"), []string{"Accept-Language", "Accept-Encoding"}) {
+			t.Errorf("%q: got the link %q, which varies by %q, want %q", languages, got, r.Header.Values("Vary"), want)
+		}
+	}
+	if got := get(t, h, "/ui/app.css", "Accept-Language", "zh").Header.Get("Link"); got != "" {
+		t.Errorf("a style sheet has the link %q, want none", got)
+	}
+}
+
 // first returns the path of the script that the page begins with.
 func first(t *testing.T, h http.Handler) string {
 	t.Helper()

@@ -13,7 +13,7 @@ import (
 // SEC-4: a bind mount makes no difference.
 func TestGuardOfMounts(t *testing.T) {
 	base := t.TempDir()
-	data, ws := filepath.Join(base, "state/data"), filepath.Join(base, "ws")
+	data, ws := filepath.Join(base, "state/data"), filepath.Join(base, "my ws")
 	for _, dir := range []string{data, filepath.Join(data, "keys"), filepath.Join(ws, "in")} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			t.Fatal(err)
@@ -44,6 +44,9 @@ func TestGuardOfMounts(t *testing.T) {
 			defer func() {
 				if err := syscall.Unmount(tt.target, 0); err != nil {
 					t.Errorf("Unmount(%s) = %v, want no error", tt.target, err)
+				}
+				if err := g.Check(ws); err != nil {
+					t.Errorf("Check(%s) = %v after it was unmounted", ws, err)
 				}
 			}()
 			if err := g.Check(tt.workspace); !errors.Is(err, workspace.ErrOwn) {

@@ -1,7 +1,7 @@
 package workspace
 
 import (
-	"bufio"
+	"bytes"
 	"fmt"
 	"os"
 	"strings"
@@ -18,20 +18,23 @@ func mountsBelow(folder *os.File) []string {
 	if err != nil || dir == "" {
 		return nil
 	}
-	f, err := os.Open("/proc/self/mountinfo") //nolint:forbidigo // a file of /proc
+	all, err := os.ReadFile("/proc/self/mountinfo") //nolint:forbidigo // a file of /proc
 	if err != nil {
 		return nil
 	}
-	defer func() { _ = f.Close() }()
 	prefix := strings.TrimSuffix(dir, "/") + "/"
 	var out []string
-	for lines := bufio.NewScanner(f); lines.Scan(); {
+	for line := range bytes.Lines(all) {
 		// 36 35 98:0 /root /mount/point …
-		words := strings.SplitN(lines.Text(), " ", 6)
-		if len(words) < 6 {
-			continue
+		for range 4 {
+			_, line, _ = bytes.Cut(line, []byte(" "))
 		}
-		if at := unescape.Replace(words[4]); strings.HasPrefix(at, prefix) {
+		point, _, _ := bytes.Cut(line, []byte(" "))
+		at := string(point)
+		if strings.Contains(at, `\`) {
+			at = unescape.Replace(at)
+		}
+		if strings.HasPrefix(at, prefix) {
 			out = append(out, at)
 		}
 	}

@@ -30,10 +30,13 @@ func (t *turn) tell(notes ...event.TurnNote) error {
 	}
 	history = slices.Clip(history) // which others may have
 	for _, n := range notes {
-		if err := t.tellIn(history, n.Name, n.Text); err != nil {
+		told, err := t.tellIn(history, n.Name, n.Text)
+		if err != nil {
 			return err
 		}
-		history = append(history, event.Message{Role: session.NoteRole, Note: n.Name, Content: n.Text})
+		if told {
+			history = append(history, event.Message{Role: session.NoteRole, Note: n.Name, Content: n.Text})
+		}
 	}
 	return nil
 }
@@ -50,25 +53,25 @@ func (t *turn) standing(history []event.Message) (out []event.TurnNote) {
 	return out
 }
 
-// tellIn adds one note to the history, which it is given as it is.
-func (t *turn) tellIn(history []event.Message, name, text string) error {
+// tellIn adds one note to the history, which it is given as it is, and reports whether it was news.
+func (t *turn) tellIn(history []event.Message, name, text string) (told bool, err error) {
 	if text == "" {
-		return nil
+		return false, nil
 	}
 	text = t.l.cfg.Secrets.ConcealString(text) // as it will be on the tape
 	if last, ok := lastNote(history, name); ok && (last == text || t.told[name] == text) {
-		return nil
+		return false, nil
 	}
 	ev, err := bus.Publish(t.l.kernel.ForTurn(t.id), event.TurnNoted, t.thread.id, event.TurnNote{Name: name, Text: text})
 	if err != nil {
-		return &stepError{"storage", err}
+		return false, &stepError{"storage", err}
 	}
 	t.observe(ev)
 	if t.told == nil {
 		t.told = map[string]string{}
 	}
 	t.told[name] = text
-	return nil
+	return true, nil
 }
 
 // Notes about the mode of a session.
@@ -142,15 +145,17 @@ func (t *turn) notes(d event.DecideResponse) (string, error) {
 		return "", err
 	}
 	told, again := lastNote(history, noteSkills)
-	switch now := "Instead of the skills that were listed at the beginning:\n" + t.note; {
+	now := ""
+	switch {
 	case again && t.note == first && told != same:
-		return first, t.tellIn(history, noteSkills, same)
+		now = same
 	case t.note != first && t.note == "":
-		return first, t.tellIn(history, noteSkills, none)
+		now = none
 	case t.note != first:
-		return first, t.tellIn(history, noteSkills, now)
+		now = "Instead of the skills that were listed at the beginning:\n" + t.note
 	}
-	return first, nil
+	_, err = t.tellIn(history, noteSkills, now)
+	return first, err
 }
 
 const (

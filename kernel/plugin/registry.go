@@ -3,6 +3,7 @@ package plugin
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -92,7 +93,8 @@ type loaded struct {
 	stale    string // why its changed files were not loaded
 	failures int    // in a row
 	subs     []*bus.Subscription
-	kinds    []string // that it subscribes to
+	kinds    []string                   // that it subscribes to
+	defaults map[string]json.RawMessage // of its settings; nil until one is asked for
 }
 
 // NewRegistry returns an empty registry.

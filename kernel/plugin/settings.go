@@ -53,6 +53,30 @@ func (r *Registry) wrongSettings(m Manifest) (out []HealthCheck) {
 	return out
 }
 
+// Default returns the default of a plugin's setting in the schema of the plugin, nil if it has none.
+// The schema is read once: the loop asks before each call of a model.
+func (r *Registry) Default(name, field string) json.RawMessage {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := slices.IndexFunc(r.order, func(l *loaded) bool { return l.manifest.Name == name })
+	if n < 0 {
+		return nil
+	}
+	l := r.order[n]
+	if l.defaults == nil {
+		l.defaults = map[string]json.RawMessage{}
+		for field, schema := range fields(l.manifest) {
+			var s struct {
+				Default json.RawMessage `json:"default"`
+			}
+			if json.Unmarshal(schema, &s) == nil && s.Default != nil {
+				l.defaults[field] = s.Default
+			}
+		}
+	}
+	return l.defaults[field]
+}
+
 func namespace(m Manifest) string { return "plugin." + config.Namespace(m.Name) + "." }
 
 // fields returns the schemas of a plugin's settings.

@@ -124,11 +124,14 @@ func (c *client) generate(ctx context.Context, req llm.Request) (llm.Stream, err
 // sightless returns a request without the pictures of tools.
 func sightless(req llm.Request) (out llm.Request, had bool) {
 	out = req
-	out.History = slices.Clone(req.History)
-	for i, m := range out.History {
-		if m.Role == openai.ChatMessageRoleTool && len(m.Images) > 0 {
-			out.History[i].Images, had = nil, true
+	for i, m := range req.History {
+		if m.Role != openai.ChatMessageRoleTool || len(m.Images) == 0 {
+			continue
 		}
+		if !had {
+			out.History, had = slices.Clone(req.History), true
+		}
+		out.History[i].Images = nil
 	}
 	return out, had
 }

@@ -43,7 +43,7 @@ function wanted() {
 export async function translate() {
   const l = wanted();
   if (l !== 'en') {
-    const r = await fetch(`/ui/${l}.json`, { credentials: 'omit' });
+    const r = await fetch(`/ui/${l}.json`); // as the server has the browser load it before, or it is loaded twice
     if (!r.ok) return; // English
     table = new Map(Object.entries(await r.json()));
     current = l;

@@ -77,6 +77,17 @@ await run(async () => {
   await page.getByText('A part of the page cannot be loaded. Load the page again.').waitFor();
   assert.equal(loads, 0);
 
+  // In another language, the texts are asked for before the script that needs them, once.
+  const chinese = await open({ at: 'robots.txt', allow: /status of 404/, options: { locale: 'zh-CN' } });
+  const texts = chinese.waitForRequest('**/ui/zh.json');
+  await chinese.route(/\/ui\/begin-\w+\.js$/, async (r) => {
+    await texts;
+    await r.continue();
+  });
+  await chinese.goto(env.base + '/');
+  await heading(chinese, '首页');
+  assert.equal(await chinese.evaluate(() => performance.getEntriesByType('resource').filter((e) => e.name.endsWith('/zh.json')).length), 1, 'the texts were loaded twice');
+
   // A page that comes in part is not empty.
   for (const [part, text] of [['app', 'The page cannot be loaded'], ['begin', 'The page cannot be loaded.']]) {
     const partly = await open({ at: 'robots.txt', allow: /./ }); // it is broken

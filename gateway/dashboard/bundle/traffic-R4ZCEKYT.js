@@ -1,1 +1,0 @@
-import{a,b,c}from"./chunk-Z7SOHAVT.js";import"./chunk-6VUXKE76.js";import"./chunk-5ZGEOZPX.js";import"./chunk-DZSPTLU7.js";import"./chunk-JCN5QP3K.js";import"./chunk-HNOF5LMH.js";import"./chunk-43UXHYUF.js";import"./chunk-IFUUYDKJ.js";import"./chunk-GC4OZNPV.js";export{c as default,a as parsed,b as worded};
