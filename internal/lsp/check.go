@@ -20,9 +20,10 @@ import (
 // Bounds of findings.
 const (
 	maxFiles    = 500
-	maxFindings = 200 // of a file
-	maxText     = 500 // bytes of a message
-	maxOpen     = 100 // files of earlier checks
+	maxFindings = 200  // of a file
+	maxOthers   = 2000 // of all files that were not asked about
+	maxText     = 500  // bytes of a message
+	maxOpen     = 100  // files of earlier checks
 	quiet       = time.Second
 )
 

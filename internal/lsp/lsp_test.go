@@ -261,6 +261,33 @@ func TestFloods(t *testing.T) {
 	})
 }
 
+// Nor does one that floods about many files, and what was asked about has its findings all the same.
+func TestFloodsOfOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, f := started(t, `{}`)
+		defer f.gone()
+		many := strings.TrimSuffix(strings.Repeat(at(0, 0, "")+",", 200), ",")
+		go func() {
+			f.next("textDocument/didSave")
+			for n := range 20 {
+				publish(f, fmt.Sprintf("file:///w/%d.ts", n), "", many)
+			}
+			publish(f, "file:///w/3.ts", "", many) // again
+			publish(f, "file:///w/a.ts", "", many)
+		}()
+		all, whole, err := s.Check(t.Context(), []lsp.File{{Path: "a.ts", Text: "x"}}, none)
+		n := 0
+		for _, f := range all {
+			if f.Path == "a.ts" {
+				n++
+			}
+		}
+		if err != nil || !whole || n != 200 || len(all) != 200+2000 {
+			t.Errorf("Check = %d findings, of which %d are of the file, %v, %v; want 200 of the file and 2000 of others", len(all), n, whole, err)
+		}
+	})
+}
+
 // Close asks the server to end.
 func TestClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -300,6 +300,9 @@ func (s *Server) heard(m message) {
 		if _, known := s.found[at]; !known && len(s.found) >= maxFiles {
 			return
 		}
+		if _, asked := s.open[at]; !asked {
+			p.List = p.List[:min(len(p.List), s.room(at))]
+		}
 		s.found[at] = &findings{p.Version, p.List}
 	case "$/progress":
 		var p struct {
@@ -340,4 +343,15 @@ func uri(p string) string {
 		p = "/" + p
 	}
 	return (&url.URL{Scheme: "file", Path: p}).String()
+}
+
+// room is how many findings of a file are kept that nobody has asked about; mu is held.
+func (s *Server) room(at string) int {
+	n := maxOthers
+	for other, f := range s.found {
+		if _, asked := s.open[other]; !asked && other != at {
+			n -= len(f.list)
+		}
+	}
+	return max(0, n)
 }
