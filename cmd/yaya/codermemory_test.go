@@ -1,13 +1,17 @@
 package main
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/yaya-ai/yaya/daemon"
 	"github.com/yaya-ai/yaya/internal/fakellm"
 )
 
@@ -17,7 +21,7 @@ import (
 func TestCoderMemory(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
-	model := fakellm.New(fakellm.Step{Text: "noted"}, fakellm.Step{Text: "Wombat"}, fakellm.Step{Text: "nobody knows"}, fakellm.Step{Text: "nobody"}, fakellm.Step{Text: "nobody"}, fakellm.Step{Text: "nobody"})
+	model := fakellm.New(fakellm.Step{Text: "noted"}, fakellm.Step{Text: "Wombat"}, fakellm.Step{Text: "nobody knows"}, fakellm.Step{Text: "nobody"}, fakellm.Step{Text: "nobody"}, fakellm.Step{Text: "nobody"}, fakellm.Step{Text: "forgotten"})
 	t.Cleanup(model.Close)
 	b.provider(model)
 	b.must("config", "set", "plugin.strategy_coder.memory", "full")
@@ -50,5 +54,44 @@ func TestCoderMemory(t *testing.T) {
 		if got := tell(other[0], other[1], ask); strings.Contains(got, "is called Wombat") || other[1] == "coder" && strings.Contains(got, note) {
 			t.Errorf("%v: what was said in a folder has left it: %s", other, got)
 		}
+	}
+
+	// People see what is remembered, and have it forgotten, while the agents work with it.
+	one := filepath.Join(b.dir, "one")
+	link := filepath.Join(b.dir, "link")
+	if err := os.Symlink(one, link); err != nil {
+		t.Fatal(err)
+	}
+	ends := func(want int, args ...string) string {
+		out, err := b.run(args...)
+		if e, ok := errors.AsType[*exec.ExitError](err); !ok || e.ExitCode() != want {
+			t.Errorf("%v: %v, want the exit code %d: %s", args, err, want, out)
+		}
+		return out
+	}
+	var kept []daemon.Memory
+	if err := json.Unmarshal([]byte(b.must("memory", "list", "--folder", link, "--json")), &kept); err != nil {
+		t.Fatal(err)
+	}
+	if len(kept) != 2 || !strings.Contains(kept[1].Text, "Wombat") || kept[1].Folder != one || kept[1].Session == "" {
+		t.Fatalf("memories of %s: %+v, want those of two turns", one, kept)
+	}
+	if got := b.must("memory", "list", "--session", kept[1].Session); !strings.Contains(got, kept[1].ID) || strings.Contains(got, kept[0].ID) || !strings.Contains(got, "The user said: The release is called Wombat. The answer was: noted") {
+		t.Errorf("memory list of a session:\n%s", got)
+	}
+	for _, wrong := range [][]string{{"memory", "forget"}, {"memory", "forget", "--all", kept[0].ID}, {"memory", "list", "--limit", "0"}} {
+		ends(2, wrong...)
+	}
+	if out := ends(1, "memory", "forget", kept[1].ID, "mem_none"); !strings.Contains(out, "1 memory was forgotten, but not all") {
+		t.Errorf("memory forget of two, of which one is there: %s", out)
+	}
+	if got := b.must("memory", "forget", "--folder", one); got != "1 memory was forgotten.\n" {
+		t.Errorf("memory forget of a folder = %q, want one", got)
+	}
+	if got := tell("one", "coder", ask); strings.Contains(got, note) {
+		t.Errorf("what was forgotten is remembered: %s", got)
+	}
+	if b.must("memory", "forget", "--all"); b.must("memory", "list") != "Agents remember nothing like that.\n" {
+		t.Error("there are memories after all were forgotten")
 	}
 }

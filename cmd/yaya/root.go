@@ -38,7 +38,7 @@ work with the same tools: yaya run "what is in this folder?"`,
 	pf.StringVar(&g.ConfigDir, "config-dir", "", "`folder` of mcp.json and config.toml (default $XDG_CONFIG_HOME/yaya)")
 	pf.StringVar(&g.ConfigFile, "config", "", "`file` of settings (default config.toml in --config-dir)")
 	pf.BoolVarP(&g.Verbose, "verbose", "v", false, "log more")
-	root.AddCommand(serveCommand(g), chatCommand(g), acpCommand(g), runCommand(g), mcpCommand(g), catalogCommand(g), sessionCommand(g), clientCommand(g), trustCommand(g), skillCommand(g), hookCommand(g), providerCommand(g), configCommand(g), pluginCommand(g), deviceCommand(g), tokenCommand(g), secretCommand(g), connectCommand(g), auditCommand(g), clusterCommand(g), trafficCommand(g), doctorCommand(g), reloadCommand(g), restartCommand(g), serviceCommand(g), verifyCommand(g), repairCommand(g), backupCommand(g), restoreCommand(g), sandboxCommand(g), versionCommand(), manCommand())
+	root.AddCommand(serveCommand(g), chatCommand(g), acpCommand(g), runCommand(g), mcpCommand(g), catalogCommand(g), sessionCommand(g), memoryCommand(g), clientCommand(g), trustCommand(g), skillCommand(g), hookCommand(g), providerCommand(g), configCommand(g), pluginCommand(g), deviceCommand(g), tokenCommand(g), secretCommand(g), connectCommand(g), auditCommand(g), clusterCommand(g), trafficCommand(g), doctorCommand(g), reloadCommand(g), restartCommand(g), serviceCommand(g), verifyCommand(g), repairCommand(g), backupCommand(g), restoreCommand(g), sandboxCommand(g), versionCommand(), manCommand())
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return &usageError{c.CommandPath(), flagMistake(err)} })
 	root.SetUsageFunc(usage)
 	wrapArgs(root)
