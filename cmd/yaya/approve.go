@@ -101,7 +101,7 @@ func approve(c *cobra.Command, g *daemon.Flags, args []string, yes, asJSON bool)
 	case len(waiting) == 0 || len(args) == 0:
 		return nil
 	case !yes && !confirm(c.Context(), c.InOrStdin(), w, "Approve this?"):
-		return notDone(c.Context(), w, "approved", "Use --yes to approve without asking.")
+		return notDone(c.Context(), c.InOrStdin(), w, "approved", "give --yes to approve without a question")
 	}
 	return daemon.WithServers(c.Context(), g, func(b *daemon.Backend) error {
 		for _, x := range waiting {

@@ -327,7 +327,7 @@ func agreeToChange(c *cobra.Command, b *daemon.Backend, ch admin.Change, agreed 
 	}
 	if !agreed && !confirm(c.Context(), c.InOrStdin(), w, question) {
 		err := b.API(c.Context(), http.MethodDelete, "/api/mcp/changes/"+url.PathEscape(ch.ID), nil, nil)
-		return errors.Join(err, notDone(c.Context(), w, done, "Answer yes on a terminal, or give --yes."))
+		return errors.Join(err, notDone(c.Context(), c.InOrStdin(), w, done, "give --yes to agree without a question"))
 	}
 	if err := applyChange(c.Context(), b, ch); err != nil {
 		return err

@@ -133,6 +133,16 @@ func (b *box) must(args ...string) string {
 	return out
 }
 
+// unasked runs a command that has to ask, without a terminal, and returns what it says.
+func (b *box) unasked(args ...string) string {
+	b.t.Helper()
+	out, err := b.run(args...)
+	if e, ok := errors.AsType[*exec.ExitError](err); !ok || e.ExitCode() != 1 || !strings.Contains(out, "because there is no terminal to ask on: give --yes") {
+		b.t.Errorf("yaya %s: %v, want the exit code 1 and the remedy:\n%s", strings.Join(args, " "), err, out)
+	}
+	return out
+}
+
 // output collects the output of a running process.
 type output struct {
 	mu  sync.Mutex

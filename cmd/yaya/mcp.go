@@ -294,13 +294,16 @@ func confirm(ctx context.Context, in io.Reader, out io.Writer, question string) 
 	return answer == "y" || answer == "yes"
 }
 
-// notDone is the error of a command whose question was interrupted, and otherwise prints
-// that nothing was done.
-func notDone(ctx context.Context, w io.Writer, done, remedy string) error {
+// notDone is the error of a command whose question was interrupted, or could not be asked because in is not a
+// terminal. It prints that nothing was done if the answer was no.
+func notDone(ctx context.Context, in io.Reader, w io.Writer, done, remedy string) error {
 	if err := ctx.Err(); err != nil {
 		return worded.Error(err, "cancelled: nothing was %s", done)
 	}
-	_, err := fmt.Fprintf(w, "Nothing was %s. %s\n", done, remedy)
+	if !isTerminal(in) {
+		return fmt.Errorf("nothing was %s, because there is no terminal to ask on: %s", done, remedy)
+	}
+	_, err := fmt.Fprintf(w, "Nothing was %s.\n", done)
 	return err
 }
 

@@ -59,8 +59,8 @@ func TestAgentPackage(t *testing.T) {
 	if out := b.must("plugin", "test", at); strings.Contains(out, "FAIL") || !strings.Contains(out, "skill meeting-notes") {
 		t.Errorf("plugin test says\n%swant the parts without a failure", out)
 	}
-	out, _, code := b.in(ws, "plugin", "install", at)
-	if code != 0 || !strings.Contains(out, "Nothing was installed") || !strings.Contains(out, `notes: python3 ${PLUGIN_ROOT}/server.py ${PLUGIN_DATA}/notes.txt`) || !strings.Contains(out, "pre_tool (notes__add): if grep") || !strings.Contains(out, "meeting-notes") {
+	out, said, code := b.in(ws, "plugin", "install", at)
+	if code != 1 || !strings.Contains(said, "nothing was installed, because there is no terminal") || !strings.Contains(out, `notes: python3 ${PLUGIN_ROOT}/server.py ${PLUGIN_DATA}/notes.txt`) || !strings.Contains(out, "pre_tool (notes__add): if grep") || !strings.Contains(out, "meeting-notes") {
 		t.Errorf("plugin install: %d\n%swant the server, hook and skill, and nothing done", code, out)
 	}
 	if out := b.must("mcp", "list", "--json"); strings.Contains(out, "server.py") {
