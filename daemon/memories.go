@@ -11,22 +11,22 @@ import (
 // Memory is a memory of agents.
 type Memory = memory_sqlite.Memory
 
-// Which selects memories.
-type Which = memory_sqlite.Which
+// MemoryFilter selects memories.
+type MemoryFilter = memory_sqlite.Filter
 
 // Memories returns memories of agents, the newest first and at most limit. A yaya that runs may use them meanwhile.
-func (g *Flags) Memories(ctx context.Context, q Which, limit int) (out []Memory, err error) {
+func (g *Flags) Memories(ctx context.Context, f MemoryFilter, limit int) (out []Memory, err error) {
 	err = g.withMemory(func(path string) (err error) {
-		out, err = memory_sqlite.List(ctx, path, q, limit)
+		out, err = memory_sqlite.List(ctx, path, f, limit)
 		return err
 	})
 	return out, err
 }
 
-// Forget removes memories of agents, and returns how many. A yaya that runs may use them meanwhile.
-func (g *Flags) Forget(ctx context.Context, q Which) (n int, err error) {
+// RemoveMemories removes memories of agents, and returns how many. A yaya that runs may use them meanwhile.
+func (g *Flags) RemoveMemories(ctx context.Context, f MemoryFilter) (n int, err error) {
 	err = g.withMemory(func(path string) (err error) {
-		n, err = memory_sqlite.Remove(ctx, path, q)
+		n, err = memory_sqlite.Remove(ctx, path, f)
 		return err
 	})
 	return n, err

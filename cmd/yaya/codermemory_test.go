@@ -56,10 +56,10 @@ func TestCoderMemory(t *testing.T) {
 		}
 	}
 
-	// People see what is remembered, and have it forgotten, while the agents work with it.
+	// People see what is remembered, and remove it, while the agents work with it.
 	one := filepath.Join(b.dir, "one")
 	link := filepath.Join(b.dir, "link")
-	if err := os.Symlink(one, link); err != nil {
+	if err := os.Symlink(b.dir, link); err != nil {
 		t.Fatal(err)
 	}
 	ends := func(want int, args ...string) string {
@@ -70,7 +70,7 @@ func TestCoderMemory(t *testing.T) {
 		return out
 	}
 	var kept []daemon.Memory
-	if err := json.Unmarshal([]byte(b.must("memory", "list", "--folder", link, "--json")), &kept); err != nil {
+	if err := json.Unmarshal([]byte(b.must("memory", "list", "--folder", filepath.Join(link, "one"), "--json")), &kept); err != nil {
 		t.Fatal(err)
 	}
 	if len(kept) != 2 || !strings.Contains(kept[1].Text, "Wombat") || kept[1].Folder != one || kept[1].Session == "" {
@@ -79,19 +79,28 @@ func TestCoderMemory(t *testing.T) {
 	if got := b.must("memory", "list", "--session", kept[1].Session); !strings.Contains(got, kept[1].ID) || strings.Contains(got, kept[0].ID) || !strings.Contains(got, "The user said: The release is called Wombat. The answer was: noted") {
 		t.Errorf("memory list of a session:\n%s", got)
 	}
-	for _, wrong := range [][]string{{"memory", "forget"}, {"memory", "forget", "--all", kept[0].ID}, {"memory", "list", "--limit", "0"}} {
+	for _, wrong := range [][]string{{"memory", "forget"}, {"memory", "forget", "--all", kept[0].ID}, {"memory", "list", "--limit", "0"}, {"memory", "forget", "--folder", one, "--session", ""}, {"memory", "list", "--folder", ""}} {
 		ends(2, wrong...)
 	}
-	if out := ends(1, "memory", "forget", kept[1].ID, "mem_none"); !strings.Contains(out, "1 memory was forgotten, but not all") {
+	if out := ends(1, "memory", "forget", kept[1].ID, kept[1].ID, "mem_none"); !strings.Contains(out, "1 memory was removed of the 2 that you have named") {
 		t.Errorf("memory forget of two, of which one is there: %s", out)
 	}
-	if got := b.must("memory", "forget", "--folder", one); got != "1 memory was forgotten.\n" {
-		t.Errorf("memory forget of a folder = %q, want one", got)
+	if out := ends(1, "memory", "forget", "--session", kept[1].Session); !strings.Contains(out, "no memory is of this folder or session") {
+		t.Errorf("memory forget of what has none: %s", out)
+	}
+	if err := os.RemoveAll(one); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.must("memory", "forget", "--folder", filepath.Join(link, "one")); got != "1 memory was removed.\n" {
+		t.Errorf("memory forget of a folder that is gone = %q, want one", got)
 	}
 	if got := tell("one", "coder", ask); strings.Contains(got, note) {
 		t.Errorf("what was forgotten is remembered: %s", got)
 	}
-	if b.must("memory", "forget", "--all"); b.must("memory", "list") != "Agents remember nothing like that.\n" {
-		t.Error("there are memories after all were forgotten")
+	if got := b.must("memory", "forget", "--all"); strings.HasPrefix(got, "0 ") {
+		t.Errorf("memory forget --all = %q, want some", got)
+	}
+	if got := b.must("memory", "list"); !strings.HasPrefix(got, "There are no memories.") {
+		t.Errorf("memory list after all were forgotten:\n%s", got)
 	}
 }

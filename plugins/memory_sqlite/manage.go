@@ -11,6 +11,9 @@ import (
 	"strings"
 	"time"
 
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
 	"github.com/yaya-ai/yaya/kernel/event"
 )
 
@@ -23,61 +26,57 @@ type Memory struct {
 	Text    string    `json:"text"`
 }
 
-// Which selects memories: those that all of its fields fit. The zero value selects all.
-type Which struct {
+// Filter selects memories that all of its fields fit. The zero value selects all.
+type Filter struct {
 	IDs     []string
 	Folder  string
 	Session string // its sub-agents are part of it
 }
 
-// where returns the condition of SQL that selects memories.
-func (q Which) where() (condition string, args []any) {
+// where returns the condition of SQL that selects memories. Meta that is not JSON fits no folder and no session.
+func (f Filter) where() (condition string, args []any, err error) {
+	const meta = "CASE WHEN json_valid(meta) THEN json_extract(meta, '$.%s') END"
 	all := []string{"1"}
-	if len(q.IDs) > 0 {
-		all = append(all, "id IN (?"+strings.Repeat(", ?", len(q.IDs)-1)+")")
-		for _, id := range q.IDs {
-			args = append(args, id)
+	if len(f.IDs) > 0 {
+		ids, err := json.Marshal(f.IDs) // SQLite takes 32,766 arguments
+		if err != nil {
+			return "", nil, err
 		}
+		all, args = append(all, "id IN (SELECT value FROM json_each(?))"), append(args, string(ids))
 	}
-	if q.Folder != "" {
-		all, args = append(all, "json_extract(meta, '$.folder') = ?"), append(args, q.Folder)
+	if f.Folder != "" {
+		all, args = append(all, fmt.Sprintf(meta, "folder")+" = ?"), append(args, f.Folder)
 	}
-	if q.Session != "" {
+	if f.Session != "" {
 		// GLOB and LIKE know wildcards, which an id may have.
-		all = append(all, "(json_extract(meta, '$.session_id') = ? OR substr(json_extract(meta, '$.session_id'), 1, ?) = ?)")
-		of := q.Session + event.AgentSeparator
-		args = append(args, q.Session, len([]rune(of)), of)
+		of, id := f.Session+event.AgentSeparator, fmt.Sprintf(meta, "session_id")
+		all, args = append(all, "("+id+" = ? OR substr("+id+", 1, length(?)) = ?)"), append(args, f.Session, of, of)
 	}
-	return strings.Join(all, " AND "), args
+	return strings.Join(all, " AND "), args, nil
 }
 
-// managed calls f with the database at path, if there is one. Other processes may use it meanwhile.
-func managed(ctx context.Context, path string, f func(*sql.DB) error) error {
+// List returns memories of the database at path, the newest first and at most limit. It changes nothing, and other
+// processes may use the database meanwhile. Without one there are no memories.
+func List(ctx context.Context, path string, f Filter, limit int) (out []Memory, err error) {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return nil, nil
 	}
-	p := New(path)
-	db, err := p.open(ctx)
+	db, err := readOnly(path)
+	if err == nil {
+		out, err = list(ctx, db, f, limit)
+		err = errors.Join(err, db.Close())
+	}
+	return out, told(path, err)
+}
+
+func list(ctx context.Context, db *sql.DB, f Filter, limit int) (out []Memory, err error) {
+	if err := known(ctx, db, len(steps())); err != nil {
+		return nil, err
+	}
+	where, args, err := f.where()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err = errors.Join(f(db), p.OnUnload(ctx, nil)); err != nil {
-		return damaged(fmt.Errorf("memory %s: %w", path, err))
-	}
-	return nil
-}
-
-// List returns memories of the database at path, the newest first and at most limit.
-func List(ctx context.Context, path string, q Which, limit int) (out []Memory, err error) {
-	err = managed(ctx, path, func(db *sql.DB) (err error) {
-		out, err = list(ctx, db, q, limit)
-		return err
-	})
-	return out, err
-}
-
-func list(ctx context.Context, db *sql.DB, q Which, limit int) (out []Memory, err error) {
-	where, args := q.where()
 	rows, err := db.QueryContext(ctx, `SELECT id, text, meta, written FROM memories WHERE `+where+` ORDER BY written DESC, n DESC LIMIT ?`, append(args, limit)...) //nolint:gosec // the condition has placeholders alone
 	if err != nil {
 		return nil, err
@@ -98,18 +97,60 @@ func list(ctx context.Context, db *sql.DB, q Which, limit int) (out []Memory, er
 	return out, rows.Err()
 }
 
-// Remove removes memories from the database at path, and returns how many. The file has bytes of them until SQLite
-// uses their place again.
-func Remove(ctx context.Context, path string, q Which) (n int, err error) {
-	err = managed(ctx, path, func(db *sql.DB) error {
-		where, args := q.where()
-		res, err := db.ExecContext(ctx, `DELETE FROM memories WHERE `+where, args...) //nolint:gosec // the condition has placeholders alone
+// A removal takes the lock of writers for some milliseconds and leaves it to others for some: what agents remember
+// meanwhile must not wait for its end.
+const (
+	removedAtOnce = 250
+	removalPause  = 5 * time.Millisecond
+)
+
+// Remove removes memories from the database at path, and returns how many. Other processes may use it meanwhile.
+// When ctx ends, those that are removed stay so. The file has bytes of them until SQLite uses their place again.
+func Remove(ctx context.Context, path string, f Filter) (n int, err error) {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	p := New(path)
+	db, err := p.open(ctx)
+	if err != nil {
+		return 0, err
+	}
+	n, err = remove(ctx, db, f)
+	return n, told(path, errors.Join(err, p.OnUnload(ctx, nil)))
+}
+
+func remove(ctx context.Context, db *sql.DB, f Filter) (n int, err error) {
+	where, args, err := f.where()
+	if err != nil {
+		return 0, err
+	}
+	pause := time.NewTimer(0)
+	defer pause.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return n, ctx.Err()
+		case <-pause.C:
+		}
+		res, err := db.ExecContext(ctx, `DELETE FROM memories WHERE n IN (SELECT n FROM memories WHERE `+where+` LIMIT ?)`, append(args, removedAtOnce)...) //nolint:gosec // the condition has placeholders alone
 		if err != nil {
-			return err
+			return n, err
 		}
 		gone, err := res.RowsAffected()
-		n = int(gone)
-		return err
-	})
-	return n, err
+		if n += int(gone); err != nil || gone < removedAtOnce {
+			return n, err
+		}
+		pause.Reset(removalPause)
+	}
+}
+
+// told adds to an error which database it is about, and what to do.
+func told(path string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if e, ok := errors.AsType[*sqlite.Error](err); ok && e.Code()&0xff == sqlite3.SQLITE_BUSY {
+		return fmt.Errorf("memory %s: another process has been writing to it for seconds: %w; try again", path, err)
+	}
+	return damaged(fmt.Errorf("memory %s: %w", path, err))
 }

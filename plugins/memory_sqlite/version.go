@@ -17,7 +17,7 @@ func upgrade(ctx context.Context, db *sql.DB, steps []string) error {
 		}
 		switch {
 		case v > len(steps):
-			return fmt.Errorf("it has version %d, and this yaya works with versions up to %d: run the yaya that wrote it, restore a backup from before the upgrade, or move the file away to begin with an empty memory", v, len(steps))
+			return tooNew(v, len(steps))
 		case v == len(steps):
 			return nil
 		}
@@ -55,4 +55,17 @@ func version(ctx context.Context, db interface {
 }) (v int, err error) {
 	err = db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&v)
 	return v, err
+}
+
+// known refuses a database of a newer yaya.
+func known(ctx context.Context, db *sql.DB, newest int) error {
+	v, err := version(ctx, db)
+	if err == nil && v > newest {
+		err = tooNew(v, newest)
+	}
+	return err
+}
+
+func tooNew(v, newest int) error {
+	return fmt.Errorf("it has version %d, and this yaya works with versions up to %d: run the yaya that wrote it, restore a backup from before the upgrade, or move the file away to begin with an empty memory", v, newest)
 }
