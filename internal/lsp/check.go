@@ -21,7 +21,7 @@ import (
 const (
 	maxFiles    = 500
 	maxFindings = 200  // of a file
-	maxOthers   = 2000 // of all files that were not asked about
+	maxOthers   = 2000 // of all files that the server has no copy of
 	maxText     = 500  // bytes of a message
 	maxOpen     = 100  // files of earlier checks
 	quiet       = time.Second

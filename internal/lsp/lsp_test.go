@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/textproto"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -261,20 +262,27 @@ func TestFloods(t *testing.T) {
 	})
 }
 
-// Nor does one that floods about many files, and what was asked about has its findings all the same.
+// Nor does one that floods about many files, in the folder and elsewhere. The asked file has its findings all
+// the same.
 func TestFloodsOfOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, f := started(t, `{}`)
 		defer f.gone()
-		many := strings.TrimSuffix(strings.Repeat(at(0, 0, "")+",", 200), ",")
+		many := strings.TrimSuffix(strings.Repeat(at(0, 0, `,"source":"`+strings.Repeat("s", 40)+`"`)+",", 200), ",")
 		go func() {
 			f.next("textDocument/didSave")
-			for n := range 20 {
+			for n := range 600 {
+				publish(f, fmt.Sprintf("file:///usr/lib/%d.ts", n), "", many)
+			}
+			for n := range 300 {
 				publish(f, fmt.Sprintf("file:///w/%d.ts", n), "", many)
 			}
 			publish(f, "file:///w/3.ts", "", many) // again
 			publish(f, "file:///w/a.ts", "", many)
 		}()
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
 		all, whole, err := s.Check(t.Context(), []lsp.File{{Path: "a.ts", Text: "x"}}, none)
 		n := 0
 		for _, f := range all {
@@ -284,6 +292,11 @@ func TestFloodsOfOthers(t *testing.T) {
 		}
 		if err != nil || !whole || n != 200 || len(all) != 200+2000 {
 			t.Errorf("Check = %d findings, of which %d are of the file, %v, %v; want 200 of the file and 2000 of others", len(all), n, whole, err)
+		}
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		if kept := int64(after.HeapAlloc) - int64(before.HeapAlloc); kept > 4<<20 { //nolint:gosec // bytes fit
+			t.Errorf("%d bytes are kept, want at most 4 MiB", kept)
 		}
 	})
 }

@@ -297,11 +297,14 @@ func (s *Server) heard(m message) {
 			return // it says nothing that can be used
 		}
 		at := same(p.URI)
+		if _, ours := s.within(at); !ours {
+			return
+		}
 		if _, known := s.found[at]; !known && len(s.found) >= maxFiles {
 			return
 		}
-		if _, asked := s.open[at]; !asked {
-			p.List = p.List[:min(len(p.List), s.room(at))]
+		if n := s.room(at); n < len(p.List) {
+			p.List = append(diagnostics(nil), p.List[:n]...) // a part of a slice keeps all of it in memory
 		}
 		s.found[at] = &findings{p.Version, p.List}
 	case "$/progress":
@@ -345,11 +348,15 @@ func uri(p string) string {
 	return (&url.URL{Scheme: "file", Path: p}).String()
 }
 
-// room is how many findings of a file are kept that nobody has asked about; mu is held.
+// room is how many findings of a file are kept: of one that the server has a copy of, all, and of another one as
+// many as all of these may have together. mu is held.
 func (s *Server) room(at string) int {
+	if _, open := s.open[at]; open {
+		return maxFindings
+	}
 	n := maxOthers
 	for other, f := range s.found {
-		if _, asked := s.open[other]; !asked && other != at {
+		if _, open := s.open[other]; !open && other != at {
 			n -= len(f.list)
 		}
 	}
