@@ -42,10 +42,13 @@ Without arguments, the command lists everything that waits for approval. With a
 server's name, it shows that server's changes and approves all of them, or only the
 named tools.`,
 		RunE: func(c *cobra.Command, args []string) error {
+			if yes && len(args) == 0 {
+				return &usageError{c.CommandPath(), errors.New("--yes approves the changes of one server: name it")}
+			}
 			return approve(c, g, args, yes, asJSON)
 		},
 	}
-	c.Flags().BoolVarP(&yes, "yes", "y", false, "approve without asking")
+	c.Flags().BoolVarP(&yes, "yes", "y", false, "approve without asking; needs a server")
 	c.Flags().BoolVar(&asJSON, "json", false, "print what waits as JSON")
 	return c
 }
@@ -101,7 +104,7 @@ func approve(c *cobra.Command, g *daemon.Flags, args []string, yes, asJSON bool)
 	case len(waiting) == 0 || len(args) == 0:
 		return nil
 	case !yes && !confirm(c.Context(), c.InOrStdin(), w, "Approve this?"):
-		return notDone(c.Context(), c.InOrStdin(), w, "approved", "give --yes to approve without a question")
+		return notDone(c.Context(), c.InOrStdin(), "approved", "give --yes to approve without a question")
 	}
 	return daemon.WithServers(c.Context(), g, func(b *daemon.Backend) error {
 		for _, x := range waiting {

@@ -305,16 +305,20 @@ one, yaya refuses, and says how to add it again.`,
 
 // madeFrom refuses a change to another version of an entry than one that is named.
 func madeFrom(ch admin.Change, version string) error {
+	newest, err := versionIn(ch)
+	if err == nil && version != "" && newest != version {
+		err = fmt.Errorf("the newest version of %s is %s, not %s: yaya catalog updates lists it", ch.Server, daemon.Printable(newest, 128), daemon.Printable(version, 128))
+	}
+	return err
+}
+
+// versionIn returns the version of the entry that a change comes from.
+func versionIn(ch admin.Change) (string, error) {
 	var config struct {
 		Catalog servers.Origin `json:"catalog"`
 	}
-	if err := json.Unmarshal(ch.Config, &config); err != nil {
-		return err
-	}
-	if version != "" && config.Catalog.Version != version {
-		return fmt.Errorf("the newest version of %s is %s, not %s: yaya catalog updates lists it", ch.Server, daemon.Printable(config.Catalog.Version, 128), daemon.Printable(version, 128))
-	}
-	return nil
+	err := json.Unmarshal(ch.Config, &config)
+	return config.Catalog.Version, err
 }
 
 // agreeToChange shows a change whole, asks about it, and applies it after a yes.
@@ -327,7 +331,8 @@ func agreeToChange(c *cobra.Command, b *daemon.Backend, ch admin.Change, agreed 
 	}
 	if !agreed && !confirm(c.Context(), c.InOrStdin(), w, question) {
 		err := b.API(c.Context(), http.MethodDelete, "/api/mcp/changes/"+url.PathEscape(ch.ID), nil, nil)
-		return errors.Join(err, notDone(c.Context(), c.InOrStdin(), w, done, "give --yes to agree without a question"))
+		version, verr := versionIn(ch)
+		return errors.Join(err, verr, notDone(c.Context(), c.InOrStdin(), done, "give --yes --version "+daemon.Printable(version, 128)+" to agree without a question"))
 	}
 	if err := applyChange(c.Context(), b, ch); err != nil {
 		return err

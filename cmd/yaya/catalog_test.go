@@ -95,9 +95,9 @@ func TestCatalogCommands(t *testing.T) {
 			t.Errorf("install %q: %v, want %q in\n%s", more, err, name, out)
 		}
 	}
-	out := b.unasked(append(install, "--secret-env", "SKY_KEY=SKY")...)
-	if !strings.Contains(out, "npx -y @sky/weather@1.0.0") || !strings.Contains(out, "nothing was added") {
-		t.Errorf("without a terminal and --yes:\n%s", out)
+	out, err := b.run(append(install, "--secret-env", "SKY_KEY=SKY")...)
+	if err == nil || !strings.Contains(out, "npx -y @sky/weather@1.0.0") || !strings.Contains(out, "nothing was added, because there is no terminal to ask on: give --yes --version 1.0.0 to agree") {
+		t.Errorf("without a terminal and --yes: %v\n%s", err, out)
 	}
 	file := filepath.Join(b.dir, "c", "mcp.json")
 	if _, err := os.Stat(file); err == nil {
@@ -131,8 +131,8 @@ func TestCatalogCommands(t *testing.T) {
 			t.Errorf("update %q: %v, want %q in\n%s", more, err, want, out)
 		}
 	}
-	if out := b.unasked("catalog", "update", "weather"); !strings.Contains(out, "changes @sky/weather@1.0.0 to @sky/weather@1.1.0") || !strings.Contains(out, "nothing was updated") {
-		t.Errorf("without a terminal and --yes:\n%s", out)
+	if out, err := b.run("catalog", "update", "weather"); err == nil || !strings.Contains(out, "changes @sky/weather@1.0.0 to @sky/weather@1.1.0") || !strings.Contains(out, "nothing was updated, because there is no terminal to ask on: give --yes --version 1.1.0 to agree") {
+		t.Errorf("without a terminal and --yes: %v\n%s", err, out)
 	}
 	b.must("catalog", "update", "weather", "--yes", "--version", "1.1.0")
 	if raw, err := os.ReadFile(file); err != nil || !strings.Contains(string(raw), "@sky/weather@1.1.0") || !strings.Contains(string(raw), "${secret:weather.SKY_KEY}") {

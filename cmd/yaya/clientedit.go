@@ -40,7 +40,7 @@ func changeClients(c *cobra.Command, files []clients.File, yes bool, done string
 		return errors.Join(failed...)
 	}
 	if !yes && !confirm(c.Context(), c.InOrStdin(), w, "Change "+worded.Count(len(todo), "file", "files")+"?") {
-		return errors.Join(append(failed, notDone(c.Context(), c.InOrStdin(), w, "changed", "give --yes to change it without a question"))...)
+		return errors.Join(append(failed, notDone(c.Context(), c.InOrStdin(), "changed", "give --yes to change files without a question"))...)
 	}
 	for i, f := range todo {
 		backup, err := f.Change(c.Context(), changes[i])

@@ -137,7 +137,7 @@ func (b *box) must(args ...string) string {
 func (b *box) unasked(args ...string) string {
 	b.t.Helper()
 	out, err := b.run(args...)
-	if e, ok := errors.AsType[*exec.ExitError](err); !ok || e.ExitCode() != 1 || !strings.Contains(out, "because there is no terminal to ask on: give --yes") {
+	if e, ok := errors.AsType[*exec.ExitError](err); !ok || e.ExitCode() != 1 || !strings.Contains(out, "because there is no terminal to ask on: give --yes to ") {
 		b.t.Errorf("yaya %s: %v, want the exit code 1 and the remedy:\n%s", strings.Join(args, " "), err, out)
 	}
 	return out

@@ -104,7 +104,7 @@ func (i importing) run(ctx context.Context, all []manage.Found) error {
 	case len(taken) == 0:
 		fmt.Fprintf(i.w, "Nothing to add: %s skipped.\n", worded.Count(len(left), "server", "servers"))
 	case !i.yes && !confirm(ctx, i.in, i.w, fmt.Sprintf("Add %s to %s?", worded.Count(len(taken), "server", "servers"), i.own)):
-		failed = append(failed, notDone(ctx, i.in, i.w, "changed", "give --yes to add them without a question"))
+		failed = append(failed, notDone(ctx, i.in, "changed", "give --yes to add them without a question"))
 	default:
 		failed = append(failed, daemon.WithServers(ctx, i.g, func(b *daemon.Backend) error { return i.save(ctx, b, taken, len(left)) }))
 	}

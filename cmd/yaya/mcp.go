@@ -294,17 +294,16 @@ func confirm(ctx context.Context, in io.Reader, out io.Writer, question string) 
 	return answer == "y" || answer == "yes"
 }
 
-// notDone is the error of a command whose question was interrupted, or could not be asked because in is not a
-// terminal. It prints that nothing was done if the answer was no.
-func notDone(ctx context.Context, in io.Reader, w io.Writer, done, remedy string) error {
+// notDone is the error of a command that asked whether it may go on, and was told no, or was interrupted, or could
+// not ask because in is not a terminal.
+func notDone(ctx context.Context, in io.Reader, done, remedy string) error {
 	if err := ctx.Err(); err != nil {
 		return worded.Error(err, "cancelled: nothing was %s", done)
 	}
 	if !isTerminal(in) {
 		return fmt.Errorf("nothing was %s, because there is no terminal to ask on: %s", done, remedy)
 	}
-	_, err := fmt.Fprintf(w, "Nothing was %s.\n", done)
-	return err
+	return fmt.Errorf("nothing was %s", done)
 }
 
 // askLine reads a word from a terminal and returns it in lower case. Without a terminal, after

@@ -101,7 +101,7 @@ func agree(c *cobra.Command, g *daemon.Flags, p *admin.PluginPackage, agreed boo
 	out := c.OutOrStdout()
 	showPackage(out, p)
 	if !agreed && !confirm(c.Context(), c.InOrStdin(), out, question) {
-		return notDone(c.Context(), c.InOrStdin(), out, strings.ToLower(done), "give --yes to agree without a question")
+		return notDone(c.Context(), c.InOrStdin(), strings.ToLower(done), "give --yes to agree without a question")
 	}
 	return daemon.WithAgents(c.Context(), g, func(b *daemon.Backend) error {
 		body := map[string]any{"source": p.Source, "editable": p.Editable, "digest": p.Digest}
@@ -207,7 +207,7 @@ shows which files have changed and what the plugin may do now, and asks.`,
 			out := c.OutOrStdout()
 			showPackage(out, &p)
 			if !agreed && !confirm(c.Context(), c.InOrStdin(), out, "Accept these files?") {
-				return notDone(c.Context(), c.InOrStdin(), out, "accepted", "give --yes to agree without a question")
+				return notDone(c.Context(), c.InOrStdin(), "accepted", "give --yes to agree without a question")
 			}
 			return reloadPlugin(c.Context(), g, out, args[0], p.Digest)
 		},

@@ -24,6 +24,7 @@ import (
 	"io/fs"
 	"net/http"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -136,8 +137,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if name == "index.html" {
 		head.Set("Vary", "Accept-Language")
-		if texts := h.texts(r.Header.Get("Accept-Language")); texts != "" { // asked for beside the first script, which needs it
-			head.Set("Link", "</ui/"+texts+">; rel=preload; as=fetch; crossorigin=anonymous")
+		if table := texts(r.Header.Get("Accept-Language")); table != "" { // asked for beside the first script, which needs it
+			head.Set("Link", "</ui/"+table+">; rel=preload; as=fetch; crossorigin=anonymous")
 		}
 	}
 	zipped := accept.Gzip(r.Header["Accept-Encoding"])
@@ -163,17 +164,22 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// texts is the file with the texts of the page in the language that a browser wants, "" for English, which has none.
-// Browsers name the languages that their user prefers first, as the page itself reads them (words.js).
-func (h *Handler) texts(languages string) string {
+// translated are the languages of the page but English, which needs no texts. words.js has the same ones.
+var translated = []string{"zh"}
+
+// texts is the file with the texts of the page in the language that a browser wants, "" for none. Browsers name the
+// languages that their user prefers first. A choice in Settings stays in the browser: it costs a load of texts that
+// are not needed, or needed later.
+func texts(languages string) string {
 	for one := range strings.SplitSeq(languages, ",") {
-		tag, _, _ := strings.Cut(strings.TrimSpace(one), ";")
-		tag, _, _ = strings.Cut(tag, "-")
-		if tag == "en" {
+		tag, params, _ := strings.Cut(one, ";")
+		tag, _, _ = strings.Cut(strings.TrimSpace(tag), "-")
+		switch {
+		case strings.Trim(params, " q=0.") == "" && params != "": // not wanted
+		case tag == "en":
 			return ""
-		}
-		if name := tag + ".json"; h.files[name] != nil {
-			return name
+		case slices.Contains(translated, tag):
+			return tag + ".json"
 		}
 	}
 	return ""

@@ -126,13 +126,16 @@ func TestTexts(t *testing.T) {
 	}
 	chinese := "</ui/zh.json>; rel=preload; as=fetch; crossorigin=anonymous"
 	for languages, want := range map[string]string{
-		"": "", "en": "", "en-US,en;q=0.9,zh;q=0.8": "", "de": "", "../bundle/zh": "", ",;,-": "",
+		"": "", "en": "", "en-US,en;q=0.9,zh;q=0.8": "", "de": "", "../bundle/zh": "", "zh;q=0, de": "", "zh; q=0.000": "", "package": "", ",;,-": "",
 		"zh": chinese, "zh-CN,zh;q=0.9,en;q=0.8": chinese, "de, zh-TW;q=0.5": chinese,
 	} {
 		r := get(t, h, "/", "Accept-Language", languages)
 		if got := r.Header.Get("Link"); got != want || !slices.Equal(r.Header.Values("Vary"), []string{"Accept-Language", "Accept-Encoding"}) {
 			t.Errorf("%q: got the link %q, which varies by %q, want %q", languages, got, r.Header.Values("Vary"), want)
 		}
+	}
+	if r := get(t, h, "/ui/zh.json"); r.StatusCode != 200 {
+		t.Errorf("the texts: %d, want 200", r.StatusCode)
 	}
 	if got := get(t, h, "/ui/app.css", "Accept-Language", "zh").Header.Get("Link"); got != "" {
 		t.Errorf("a style sheet has the link %q, want none", got)
