@@ -124,14 +124,7 @@ func remove(ctx context.Context, db *sql.DB, f Filter) (n int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	pause := time.NewTimer(0)
-	defer pause.Stop()
 	for {
-		select {
-		case <-ctx.Done():
-			return n, ctx.Err()
-		case <-pause.C:
-		}
 		res, err := db.ExecContext(ctx, `DELETE FROM memories WHERE n IN (SELECT n FROM memories WHERE `+where+` LIMIT ?)`, append(args, removedAtOnce)...) //nolint:gosec // the condition has placeholders alone
 		if err != nil {
 			return n, err
@@ -140,7 +133,11 @@ func remove(ctx context.Context, db *sql.DB, f Filter) (n int, err error) {
 		if n += int(gone); err != nil || gone < removedAtOnce {
 			return n, err
 		}
-		pause.Reset(removalPause)
+		select {
+		case <-ctx.Done():
+			return n, ctx.Err()
+		case <-time.After(removalPause):
+		}
 	}
 }
 

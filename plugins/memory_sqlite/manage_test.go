@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
-	"github.com/yaya-ai/yaya/internal/eventually"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/plugins/memory_sqlite"
 )
@@ -110,35 +110,38 @@ func TestManage(t *testing.T) {
 // A removal leaves the database to others in between, and ends with its context.
 func TestRemovalOfMany(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "memory.db")
-	p := memory_sqlite.New(path)
-	defer func() {
+	synctest.Test(t, func(t *testing.T) {
+		p := memory_sqlite.New(path)
+		const all, atOnce = 1000, 250
+		if err := p.Fill(t.Context(), all); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		removed, done := 0, make(chan error, 1)
+		go func() {
+			n, err := memory_sqlite.Remove(ctx, path, memory_sqlite.Filter{})
+			removed = n
+			done <- err
+		}()
+		synctest.Wait() // it has paused
+		if got := p.Count(t.Context()); got != all-atOnce {
+			t.Errorf("%d memories are left at the first pause, want %d", got, all-atOnce)
+		}
+		if err := p.OnEvent(t.Context(), event.Event{Payload: event.MemoryWrite{Entry: event.MemoryEntry{ID: "new", Text: "written meanwhile"}}}, nil); err != nil {
+			t.Errorf("a memory that is written meanwhile: %v", err)
+		}
+		cancel()
+		if err := <-done; !errors.Is(err, context.Canceled) || removed != atOnce {
+			t.Errorf("Remove that is cancelled = %d, %v; want %d", removed, err, atOnce)
+		}
+		if n, err := memory_sqlite.Remove(t.Context(), path, memory_sqlite.Filter{}); n != all-atOnce+1 || err != nil {
+			t.Errorf("Remove of the rest = %d, %v, want %d", n, err, all-atOnce+1)
+		}
 		if err := p.OnUnload(t.Context(), nil); err != nil {
 			t.Errorf("OnUnload = %v, want no error", err)
 		}
-	}()
-	const all = 5000
-	if err := p.Fill(t.Context(), all); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	removed, done := 0, make(chan error, 1)
-	go func() {
-		n, err := memory_sqlite.Remove(ctx, path, memory_sqlite.Filter{})
-		removed = n
-		done <- err
-	}()
-	eventually.True(t, "some are removed", func() bool { return p.Count(t.Context()) < all })
-	if err := p.OnEvent(t.Context(), event.Event{Payload: event.MemoryWrite{Entry: event.MemoryEntry{ID: "new", Text: "written meanwhile"}}}, nil); err != nil {
-		t.Errorf("a memory that is written meanwhile: %v", err)
-	}
-	cancel()
-	if err := <-done; !errors.Is(err, context.Canceled) || removed == 0 || removed >= all {
-		t.Errorf("Remove that is cancelled = %d, %v; want a part", removed, err)
-	}
-	if got := p.Count(t.Context()); got != all+1-removed {
-		t.Errorf("%d memories are left, want %d", got, all+1-removed)
-	}
+	})
 }
 
 // A file of a newer yaya, a damaged one and a locked one are not changed.
