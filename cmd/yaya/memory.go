@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/yaya-ai/yaya/daemon"
+	"github.com/yaya-ai/yaya/internal/sandbox"
 	"github.com/yaya-ai/yaya/internal/worded"
-	"github.com/yaya-ai/yaya/kernel/folder"
 )
 
 func memoryCommand(g *daemon.Flags) *cobra.Command {
@@ -41,24 +40,13 @@ func memoryFilter(c *cobra.Command) func() (daemon.MemoryFilter, error) {
 		}
 		f.Session = session
 		if dir != "" {
-			f.Folder, err = resolved(dir)
+			if dir, err = filepath.Abs(dir); err != nil {
+				return f, err
+			}
+			f.Folder = sandbox.Real(dir) // it may be gone
 		}
-		return f, err
+		return f, nil
 	}
-}
-
-// resolved returns the path of a folder without symbolic links. The folder may be gone.
-func resolved(dir string) (string, error) {
-	at, err := folder.Resolve(dir)
-	if !errors.Is(err, fs.ErrNotExist) {
-		return at, err
-	}
-	whole, err := filepath.Abs(dir)
-	if err != nil || filepath.Dir(whole) == whole {
-		return whole, err
-	}
-	above, err := resolved(filepath.Dir(whole))
-	return filepath.Join(above, filepath.Base(whole)), err
 }
 
 func memoryListCommand(g *daemon.Flags) *cobra.Command {

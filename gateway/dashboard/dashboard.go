@@ -29,6 +29,8 @@ import (
 	"strings"
 	"sync"
 
+	"golang.org/x/text/language"
+
 	"github.com/yaya-ai/yaya/internal/accept"
 	"github.com/yaya-ai/yaya/internal/lazyregexp"
 )
@@ -167,19 +169,19 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // translated are the languages of the page but English, which needs no texts. words.js has the same ones.
 var translated = []string{"zh"}
 
-// texts is the file with the texts of the page in the language that a browser wants, "" for none. Browsers name the
-// languages that their user prefers first. A choice in Settings stays in the browser: it costs a load of texts that
-// are not needed, or needed later.
+// texts is the file with the texts of the page in the language that a browser wants, "" for none. A choice in
+// Settings stays in the browser: it costs a load of texts that are not needed, or needed later.
 func texts(languages string) string {
-	for one := range strings.SplitSeq(languages, ",") {
-		tag, params, _ := strings.Cut(one, ";")
-		tag, _, _ = strings.Cut(strings.TrimSpace(tag), "-")
-		switch {
-		case strings.Trim(params, " q=0.") == "" && params != "": // not wanted
-		case tag == "en":
+	wanted, _, err := language.ParseAcceptLanguage(languages)
+	if err != nil {
+		return ""
+	}
+	for _, tag := range wanted {
+		switch base, _ := tag.Base(); {
+		case base.String() == "en":
 			return ""
-		case slices.Contains(translated, tag):
-			return tag + ".json"
+		case slices.Contains(translated, base.String()):
+			return base.String() + ".json"
 		}
 	}
 	return ""

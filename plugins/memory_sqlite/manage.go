@@ -110,20 +110,21 @@ func Remove(ctx context.Context, path string, f Filter) (n int, err error) {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
 	}
+	where, args, err := f.where()
+	if err != nil {
+		return 0, err
+	}
 	p := New(path)
 	db, err := p.open(ctx)
 	if err != nil {
 		return 0, err
 	}
-	n, err = remove(ctx, db, f)
+	n, err = remove(ctx, db, where, args...)
 	return n, told(path, errors.Join(err, p.OnUnload(ctx, nil)))
 }
 
-func remove(ctx context.Context, db *sql.DB, f Filter) (n int, err error) {
-	where, args, err := f.where()
-	if err != nil {
-		return 0, err
-	}
+// remove removes the memories that a condition of SQL selects.
+func remove(ctx context.Context, db *sql.DB, where string, args ...any) (n int, err error) {
 	for {
 		res, err := db.ExecContext(ctx, `DELETE FROM memories WHERE n IN (SELECT n FROM memories WHERE `+where+` LIMIT ?)`, append(args, removedAtOnce)...) //nolint:gosec // the condition has placeholders alone
 		if err != nil {

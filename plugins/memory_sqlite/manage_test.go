@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/plugins/memory_sqlite"
@@ -107,41 +108,52 @@ func TestManage(t *testing.T) {
 	}
 }
 
-// A removal leaves the database to others in between, and ends with its context.
+// A removal leaves the database to others in between, and ends with its context. So does the one of old memories.
 func TestRemovalOfMany(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "memory.db")
-	synctest.Test(t, func(t *testing.T) {
-		p := memory_sqlite.New(path)
-		const all, atOnce = 1000, 250
-		if err := p.Fill(t.Context(), all); err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		removed, done := 0, make(chan error, 1)
-		go func() {
-			n, err := memory_sqlite.Remove(ctx, path, memory_sqlite.Filter{})
-			removed = n
-			done <- err
-		}()
-		synctest.Wait() // it has paused
-		if got := p.Count(t.Context()); got != all-atOnce {
-			t.Errorf("%d memories are left at the first pause, want %d", got, all-atOnce)
-		}
-		if err := p.OnEvent(t.Context(), event.Event{Payload: event.MemoryWrite{Entry: event.MemoryEntry{ID: "new", Text: "written meanwhile"}}}, nil); err != nil {
-			t.Errorf("a memory that is written meanwhile: %v", err)
-		}
-		cancel()
-		if err := <-done; !errors.Is(err, context.Canceled) || removed != atOnce {
-			t.Errorf("Remove that is cancelled = %d, %v; want %d", removed, err, atOnce)
-		}
-		if n, err := memory_sqlite.Remove(t.Context(), path, memory_sqlite.Filter{}); n != all-atOnce+1 || err != nil {
-			t.Errorf("Remove of the rest = %d, %v, want %d", n, err, all-atOnce+1)
-		}
-		if err := p.OnUnload(t.Context(), nil); err != nil {
-			t.Errorf("OnUnload = %v, want no error", err)
-		}
-	})
+	for name, remove := range map[string]func(context.Context, *memory_sqlite.Plugin, string) (int, error){
+		"Remove": func(ctx context.Context, _ *memory_sqlite.Plugin, path string) (int, error) {
+			return memory_sqlite.Remove(ctx, path, memory_sqlite.Filter{})
+		},
+		"Forget": func(ctx context.Context, p *memory_sqlite.Plugin, _ string) (int, error) {
+			return p.Forget(ctx, time.Now().Add(time.Hour))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "memory.db")
+			synctest.Test(t, func(t *testing.T) {
+				p := memory_sqlite.New(path)
+				const all, atOnce = 1000, 250
+				if err := p.Fill(t.Context(), all); err != nil {
+					t.Fatal(err)
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				removed, done := 0, make(chan error, 1)
+				go func() {
+					n, err := remove(ctx, p, path)
+					removed = n
+					done <- err
+				}()
+				synctest.Wait() // it has paused
+				if got := p.Count(t.Context()); got != all-atOnce {
+					t.Errorf("%d memories are left at the first pause, want %d", got, all-atOnce)
+				}
+				if err := p.OnEvent(t.Context(), event.Event{Payload: event.MemoryWrite{Entry: event.MemoryEntry{ID: "new", Text: "written meanwhile"}}}, nil); err != nil {
+					t.Errorf("a memory that is written meanwhile: %v", err)
+				}
+				cancel()
+				if err := <-done; !errors.Is(err, context.Canceled) || removed != atOnce {
+					t.Errorf("the removal that is cancelled = %d, %v; want %d", removed, err, atOnce)
+				}
+				if n, err := remove(t.Context(), p, path); n != all-atOnce+1 || err != nil {
+					t.Errorf("the removal of the rest = %d, %v, want %d", n, err, all-atOnce+1)
+				}
+				if err := p.OnUnload(t.Context(), nil); err != nil {
+					t.Errorf("OnUnload = %v, want no error", err)
+				}
+			})
+		})
+	}
 }
 
 // A file of a newer yaya, a damaged one and a locked one are not changed.

@@ -183,12 +183,11 @@ func (p *Plugin) Forget(ctx context.Context, before time.Time) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	res, err := db.ExecContext(ctx, `DELETE FROM memories WHERE written < ?`, before.UTC().Format(time.RFC3339))
+	n, err := remove(ctx, db, "written < ?", before.UTC().Format(time.RFC3339))
 	if err != nil {
-		return 0, fmt.Errorf("memory: %w", err)
+		err = fmt.Errorf("memory: %w", err)
 	}
-	n, err := res.RowsAffected()
-	return int(n), err
+	return n, err
 }
 
 func (p *Plugin) write(ctx context.Context, e event.MemoryEntry) error {
