@@ -114,7 +114,7 @@ func TestGroupEndsWhole(t *testing.T) {
 	if err := g.stop(); err != nil {
 		t.Errorf("stop() = %v, want no error", err)
 	}
-	if took := time.Since(begun); took > grace+5*time.Second {
+	if took := time.Since(begun); took > grace+eventually.Limit {
 		t.Errorf("stop() took %v, want at most the grace of %v and a little", took, grace)
 	}
 	for _, p := range all {

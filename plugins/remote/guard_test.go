@@ -153,13 +153,17 @@ func TestRogueGuards(t *testing.T) {
 	for mode, want := range map[string]string{
 		"guard-crash": "it last said: so long", "guard-hang": "it has not answered in time: 1s", "guard-error": "it answered: no disk",
 		"guard-list": "its answer: ", "guard-null": "is none of", "guard-nothing": `its decision "" is none of`, "guard-other": `its decision "approve" is none of`,
-		"guard-capital": `"Allow" is none of`, "guard-true": "its answer: ", "guard-noise": "standard output is for the protocol", "guard-both": "",
+		"guard-capital": `"Allow" is none of`, "guard-true": "its answer: ", "guard-noise": "standard output is for the protocol", "guard-both": "it has not answered in time: 1s",
 		"guard-long": "a line of more than 8 MiB", "guard-other-id": "it has not answered in time: 1s",
 	} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			if err := w.cfg.Set("plugins.guard_timeout", json.RawMessage(`"1s"`)); err != nil {
+			limit := `"60s"` // that no guard which does something reaches, however busy the machine is
+			if strings.HasPrefix(want, "it has not answered in time") {
+				limit = `"1s"`
+			}
+			if err := w.cfg.Set("plugins.guard_timeout", json.RawMessage(limit)); err != nil {
 				t.Fatal(err)
 			}
 			w.bell()

@@ -252,7 +252,7 @@ func TestSlowStart(t *testing.T) {
 			if s := w.status(); s.Status != plugin.Failed || !strings.Contains(s.Error, "did not answer initialize") {
 				t.Errorf("got %+v, want %s because it did not answer", s, plugin.Failed)
 			}
-			if took := time.Since(began); took > StartTime+5*time.Second {
+			if took := time.Since(began); took > StartTime+eventually.Limit {
 				t.Errorf("it took %v, want at most %v and the time to end it", took, StartTime)
 			}
 		})

@@ -141,7 +141,7 @@ func TestServersThatDoNotReadEnd(t *testing.T) {
 	}
 	begun := time.Now()
 	must(t, w.p.OnUnload(t.Context(), w.c))
-	if got := time.Since(begun); got > 8*time.Second {
+	if got := time.Since(begun); got > eventually.Limit {
 		t.Errorf("unloading took %v, want that a server that does not read is ended after %v", got, 2*time.Second)
 	}
 }
