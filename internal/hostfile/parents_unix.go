@@ -13,6 +13,9 @@ import (
 // maxAbove bounds the folders above another.
 const maxAbove = 1000
 
+// dots leads to each of them; [Parents] is asked often.
+var dots = strings.Repeat("../", maxAbove)
+
 var errTooDeep = errors.New("the folder lies too deep")
 
 // Parents returns an open folder and those above it. It needs no right to read them.
@@ -21,13 +24,13 @@ func Parents(f *os.File) ([]ID, error) {
 	if err != nil {
 		return nil, err
 	}
-	var up []ID
+	up := make([]ID, 0, 8) // few folders lie deeper
 	cerr := raw.Control(func(fd uintptr) {
 		for n := range maxAbove {
 			var st unix.Stat_t
 			name := "."
 			if n > 0 {
-				name = strings.TrimSuffix(strings.Repeat("../", n), "/")
+				name = dots[:3*n-1]
 			}
 			if err = unix.Fstatat(int(fd), name, &st, 0); err != nil { //nolint:gosec // a descriptor fits
 				return

@@ -3,8 +3,12 @@ package workspace
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
 )
 
 // mountsBelow returns the paths at which something is mounted in an open folder.
@@ -18,27 +22,74 @@ func mountsBelow(folder *os.File) []string {
 	if err != nil || dir == "" {
 		return nil
 	}
-	all, err := os.ReadFile("/proc/self/mountinfo") //nolint:forbidigo // a file of /proc
-	if err != nil {
-		return nil
-	}
 	prefix := strings.TrimSuffix(dir, "/") + "/"
 	var out []string
-	for line := range bytes.Lines(all) {
-		// 36 35 98:0 /root /mount/point …
-		for range 4 {
-			_, line, _ = bytes.Cut(line, []byte(" "))
-		}
-		point, _, _ := bytes.Cut(line, []byte(" "))
-		at := string(point)
-		if strings.Contains(at, `\`) {
-			at = unescape.Replace(at)
-		}
+	for _, at := range table.points() {
 		if strings.HasPrefix(at, prefix) {
 			out = append(out, at)
 		}
 	}
 	return out
+}
+
+// table is the mount table of this process. It is read again when the system says that it has
+// changed, because reading it is what opening a workspace would mostly consist of.
+var table mountTable
+
+// mountTable is a mount table (proc_pid_mountinfo(5)), safe for concurrent use.
+type mountTable struct {
+	mu   sync.Mutex
+	file *os.File // open as long as the process runs; nil until it is needed
+	all  []string // the mount points, nil if they have to be read
+}
+
+// points returns everything at which something is mounted now, nothing if the system does not tell.
+// The caller does not change it.
+func (m *mountTable) points() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.file == nil {
+		// The poller of the runtime would take the news of a change before poll does.
+		fd, err := unix.Open("/proc/self/mountinfo", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return nil
+		}
+		m.file = os.NewFile(uintptr(fd), "/proc/self/mountinfo")
+	}
+	if m.moved() {
+		m.all = nil
+	}
+	if m.all == nil {
+		m.all, _ = read(m.file)
+	}
+	return m.all
+}
+
+// moved reports whether the table may have changed since it was asked last.
+func (m *mountTable) moved() bool {
+	ask := []unix.PollFd{{Fd: int32(m.file.Fd()), Events: unix.POLLPRI}} //nolint:gosec // a descriptor fits
+	n, err := unix.Poll(ask, 0)
+	return err != nil || n != 0
+}
+
+func read(table *os.File) ([]string, error) {
+	if _, err := table.Seek(0, io.SeekStart); err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(table) //nolint:forbidigo // a file of /proc
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for line := range bytes.Lines(text) {
+		// 36 35 98:0 /root /mount/point …
+		for range 4 {
+			_, line, _ = bytes.Cut(line, []byte(" "))
+		}
+		point, _, _ := bytes.Cut(line, []byte(" "))
+		out = append(out, unescape.Replace(string(point)))
+	}
+	return out, nil
 }
 
 var unescape = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
