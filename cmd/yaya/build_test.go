@@ -15,7 +15,8 @@ import (
 )
 
 // built are the programs that tests have built: each is built once, without the race
-// detector. The first test that needs one builds it, others wait for that.
+// detector and without tables for debuggers, which half of linking would be. The first test that
+// needs one builds it, others wait for that.
 var built struct {
 	mu    sync.Mutex
 	dir   string
@@ -39,7 +40,7 @@ func buildTool(t *testing.T, pkg string) string {
 	if build == nil {
 		bin := filepath.Join(built.dir, strconv.Itoa(len(built.tools)), path.Base(pkg))
 		build = sync.OnceValues(func() (string, error) {
-			out, err := exec.CommandContext(context.Background(), "go", "build", "-tags", "grpcnotrace", "-o", bin, pkg).CombinedOutput()
+			out, err := exec.CommandContext(context.Background(), "go", "build", "-tags", "grpcnotrace", "-ldflags", "-w", "-o", bin, pkg).CombinedOutput()
 			if err != nil {
 				return "", fmt.Errorf("build %s: %w\n%s", pkg, err, out)
 			}

@@ -90,7 +90,7 @@ func TestVersion(t *testing.T) {
 	}
 	bin := filepath.Join(b.dir, "stamped")
 	stamp := func(name, value string) string { return " -X github.com/yaya-ai/yaya/daemon." + name + "=" + value }
-	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-tags", "grpcnotrace", "-ldflags", stamp("described", "v9.8.7")+stamp("commit", "0123abcd")+stamp("committed", "2026-01-02T03:04:05Z"), "-o", bin, "github.com/yaya-ai/yaya/cmd/yaya")
+	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-tags", "grpcnotrace", "-ldflags", "-w"+stamp("described", "v9.8.7")+stamp("commit", "0123abcd")+stamp("committed", "2026-01-02T03:04:05Z"), "-o", bin, "github.com/yaya-ai/yaya/cmd/yaya")
 	if said, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build: %v, %s", err, said)
 	}

@@ -172,7 +172,7 @@ func TestManyReaders(t *testing.T) {
 	before := runtime.NumGoroutine()
 	n := 500
 	if racing.Enabled {
-		n = 100
+		n = 40
 	}
 	var ready, readers sync.WaitGroup
 	var whole atomic.Int64

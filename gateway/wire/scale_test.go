@@ -74,7 +74,7 @@ func TestTwoThousandClients(t *testing.T) {
 	const stalled, events = 10, 100
 	n := 2000
 	if racing.Enabled {
-		n = 200
+		n = 50
 	}
 	clients := many(t, w, n, false)
 	first := write(t, w, "s", "first") + 1

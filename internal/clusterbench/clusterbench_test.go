@@ -54,7 +54,7 @@ func builtBench(t *testing.T) func(t *testing.T, fault string, flags ...string) 
 	t.Helper()
 	dir := t.TempDir()
 	for _, args := range [][]string{{"-o", filepath.Join(dir, "clusterbench"), "."}, {"-tags", "grpcnotrace", "-o", filepath.Join(dir, "yaya"), "../../cmd/yaya"}} {
-		if out, err := exec.CommandContext(t.Context(), "go", append([]string{"build", "-buildvcs=false"}, args...)...).CombinedOutput(); err != nil {
+		if out, err := exec.CommandContext(t.Context(), "go", append([]string{"build", "-buildvcs=false", "-ldflags", "-w"}, args...)...).CombinedOutput(); err != nil {
 			t.Fatalf("go build %v: %v\n%s", args, err, out)
 		}
 	}

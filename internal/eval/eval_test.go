@@ -20,7 +20,7 @@ func program(t *testing.T) string {
 		t.Skip("-short does without the programs")
 	}
 	bin := filepath.Join(t.TempDir(), "yaya")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-tags", "grpcnotrace", "-o", bin, "github.com/yaya-ai/yaya/cmd/yaya").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-tags", "grpcnotrace", "-ldflags", "-w", "-o", bin, "github.com/yaya-ai/yaya/cmd/yaya").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	return bin

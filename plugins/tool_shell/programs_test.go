@@ -46,6 +46,7 @@ func TestProgramsOfAgents(t *testing.T) {
 				wholeSandbox(t) // its locks need /dev/shm
 			}
 			w := boxed(t, backend)
+			w.c.config["timeout"] = `"15m"` // go compiles what is in no cache: minutes of a busy machine
 			for name, text := range tt.files {
 				must(t, os.MkdirAll(filepath.Dir(filepath.Join(w.dir, name)), 0o755))
 				w.write(name, text)
