@@ -286,6 +286,9 @@ func TestProviders(t *testing.T) {
 	if !slices.Equal(ids, []string{"echo", "from-file", "prod"}) || len(p.InstancesForPlugin("llm-openai")) != 2 {
 		t.Errorf("got %v; want [echo from-file prod], two of them of llm-openai", ids)
 	}
+	if got, none := p.PluginOf("prod"), p.PluginOf("gone"); got != "llm-openai" || none != "" {
+		t.Errorf("the plugins of prod and of one that is gone: %q and %q, want llm-openai and none", got, none)
+	}
 	if i, model, err := p.Active(); err != nil || i.ID != "prod" || model != "gpt" { // Y-88
 		t.Errorf("got %+v %s %v; want prod with the model gpt", i, model, err)
 	}
@@ -299,7 +302,7 @@ func TestProviders(t *testing.T) {
 	}
 	v := reflect.TypeFor[config.Providers]()
 	for i := range v.NumMethod() { // Y-78: the view cannot write
-		if n := v.Method(i).Name; !slices.Contains([]string{"Active", "ActiveID", "GetInstance", "InstancesForPlugin", "ListInstances", "Reveal"}, n) {
+		if n := v.Method(i).Name; !slices.Contains([]string{"Active", "ActiveID", "GetInstance", "InstancesForPlugin", "ListInstances", "PluginOf", "Reveal"}, n) {
 			t.Errorf("the view has a method %s", n)
 		}
 	}

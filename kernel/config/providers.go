@@ -171,6 +171,9 @@ func (p Providers) GetInstance(id string) *Instance {
 	return nil
 }
 
+// PluginOf returns the name of the plugin that backs an instance, "" if there is none of that id.
+func (p Providers) PluginOf(id string) string { return p.s.Text("providers." + id + ".plugin") }
+
 // Active returns the active instance and its model.
 func (p Providers) Active() (Instance, string, error) {
 	id := p.ActiveID()

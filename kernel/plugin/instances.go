@@ -48,6 +48,9 @@ func (s *Instances[T]) Get(c Context, id string) (T, bool) {
 	if ok {
 		return v, true
 	}
+	if c.Providers().PluginOf(id) != s.plugin { // each plugin is asked about each request
+		return v, false
+	}
 	if i := c.Providers().GetInstance(id); i != nil && i.Plugin == s.plugin {
 		return s.set(c, *i), true
 	}

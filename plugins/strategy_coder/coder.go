@@ -238,7 +238,7 @@ func (p *Plugin) decide(ctx context.Context, session string, st event.LoopState,
 		return event.DecideResponse{Next: event.NextTool}, nil
 	}
 	able := len(st.ToolNames) == 0 || slices.Contains(st.ToolNames, "verify") // a sub-agent may not be
-	verify := st.Answered && able && setting(c, "auto_verify", true) && len(p.cfg.Verify.Commands(session)) > 0
+	verify := st.Answered && able && p.hasChanged(t) && setting(c, "auto_verify", true) && len(p.cfg.Verify.Commands(session)) > 0
 	memory := setting(c, "memory", recall.Off)
 	if d, ok := p.next(t, st, verify, setting(c, "repairs", defaultRepairs)); ok {
 		if d.Next == event.NextDone && memory.Writes() && event.Root(session) == session { // its agents answer it, and not the user
@@ -284,13 +284,20 @@ func (t *turn) said(last string) string {
 	return t.asked + "\n" + last
 }
 
+// hasChanged reports whether a call of the turn may have changed the workspace since it was verified.
+func (p *Plugin) hasChanged(t *turn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return t.changed
+}
+
 // next returns the step after an answer, and false if that is to ask the model.
 func (p *Plugin) next(t *turn, st event.LoopState, verify bool, repairs int) (event.DecideResponse, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if st.Answered {
 		switch {
-		case t.changed && verify:
+		case verify:
 			t.check = "call_" + rand.Text()
 			return event.DecideResponse{Next: event.NextTool, ToolCalls: []event.ToolCall{{ID: t.check, Name: "verify", Args: json.RawMessage("{}")}}}, true
 		case t.passed || t.repairs >= repairs:
