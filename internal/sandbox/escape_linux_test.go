@@ -246,7 +246,7 @@ func TestEscapes(t *testing.T) {
 		t.Skip("it takes seconds")
 	}
 	if racing.Enabled { // the rest of the package has looked for races
-		tried(t, exec.CommandContext(t.Context(), plain(t, t.TempDir()), "-test.run", "^TestEscapes$", "-test.v"))
+		tried(t, exec.CommandContext(t.Context(), plain(t, t.TempDir()), "-test.run", "^(TestEscapes|TestSecondPaths)$", "-test.v"))
 		return
 	}
 	self, err := os.Executable()

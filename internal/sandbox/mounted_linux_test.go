@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/yaya-ai/yaya/internal/besidetmp"
+	"github.com/yaya-ai/yaya/internal/racing"
 )
 
 // mounted is an attempt in a mount namespace of its own, in which the folders of a place
@@ -230,8 +231,8 @@ func (m mounted) try(t *testing.T) (string, int) {
 // A second path to a folder above what is hidden, kept or read-only, to the folder itself
 // or to a part of it opens nothing, nor does the first one open by it.
 func TestSecondPaths(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes seconds")
+	if testing.Short() || racing.Enabled {
+		t.Skip("it takes seconds: under the race detector, TestEscapes runs it without")
 	}
 	for _, c := range []struct {
 		profiles, attempt string
