@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/yaya-ai/yaya/internal/eventually"
 	"github.com/yaya-ai/yaya/internal/workspace"
 )
 
@@ -54,4 +55,37 @@ func TestGuardOfMounts(t *testing.T) {
 			}
 		})
 	}
+}
+
+// SEC-4: a mount that comes into a workspace with the folder it is in makes no difference either. The
+// system tells of no change of the mount table then.
+func TestGuardOfMovedMounts(t *testing.T) {
+	base := t.TempDir()
+	data, ws, other := filepath.Join(base, "state/data"), filepath.Join(base, "ws"), filepath.Join(base, "other")
+	for _, dir := range []string{data, ws, filepath.Join(other, "in")} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g, err := workspace.NewGuard(workspace.Own{Name: "data folder", Path: data, Move: "--data-dir"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mount(data, filepath.Join(other, "in"), "", syscall.MS_BIND, ""); err != nil {
+		t.Skipf("bind mounts are not to be had: %v", err)
+	}
+	at := filepath.Join(other, "in")
+	defer func() {
+		if err := syscall.Unmount(at, 0); err != nil {
+			t.Errorf("Unmount(%s) = %v, want no error", at, err)
+		}
+	}()
+	if err := g.Check(ws); err != nil {
+		t.Fatalf("Check(%s) = %v while the mount is elsewhere", ws, err)
+	}
+	if err := os.Rename(other, filepath.Join(ws, "other")); err != nil {
+		t.Fatal(err)
+	}
+	at = filepath.Join(ws, "other/in")
+	eventually.True(t, "the workspace is refused", func() bool { return errors.Is(g.Check(ws), workspace.ErrOwn) })
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -32,15 +33,20 @@ func mountsBelow(folder *os.File) []string {
 	return out
 }
 
-// table is the mount table of this process. It is read again when the system says that it has
-// changed, because reading it is what opening a workspace would mostly consist of.
+// table is the mount table of this process. Reading it is what opening a workspace would mostly
+// consist of, so it is read when the system says that it has changed.
 var table mountTable
+
+// lasts is how long a table is used otherwise: of a folder that is renamed with the mounts in it,
+// the system does not tell.
+const lasts = time.Second
 
 // mountTable is a mount table (proc_pid_mountinfo(5)), safe for concurrent use.
 type mountTable struct {
 	mu   sync.Mutex
-	file *os.File // open as long as the process runs; nil until it is needed
-	all  []string // the mount points, nil if they have to be read
+	file *os.File  // open as long as the process runs; nil until it is needed
+	all  []string  // the mount points
+	read time.Time // when they were read
 }
 
 // points returns everything at which something is mounted now, nothing if the system does not tell.
@@ -48,19 +54,21 @@ type mountTable struct {
 func (m *mountTable) points() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	var err error
 	if m.file == nil {
 		// The poller of the runtime would take the news of a change before poll does.
-		fd, err := unix.Open("/proc/self/mountinfo", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		var fd int
+		fd, err = unix.Open("/proc/self/mountinfo", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 		if err != nil {
 			return nil
 		}
 		m.file = os.NewFile(uintptr(fd), "/proc/self/mountinfo")
 	}
-	if m.moved() {
-		m.all = nil
-	}
-	if m.all == nil {
-		m.all, _ = read(m.file)
+	if m.moved() || time.Since(m.read) > lasts {
+		m.read = time.Now()
+		if m.all, err = read(m.file); err != nil {
+			m.read = time.Time{} // and again the next time
+		}
 	}
 	return m.all
 }
