@@ -122,6 +122,7 @@ scale: ## run the tests of scale at full size, and the benchmarks once
 	go test -count 1 -run '^(TestTwoThousandClients|TestManyReaders|TestManyCatchUp)$$' ./gateway/wire ./gateway/sessions
 	go test -count 1 ./internal/clusterbench
 	go test -count 1 -run '^TestWholeResults$$' ./cmd/yaya
+	go test -count 1 -run '^TestGoTestOfAgents$$' ./plugins/tool_shell
 	go test -run '^$$' -bench 'Handshake|List|FirstDelta|Publish|Append|Turn' -benchtime 1x ./gateway/wire ./gateway/sessions ./kernel/bus ./internal/journal ./kernel
 
 # The real MCP servers and clients that the tests talk to, and a Node for them.

@@ -15,8 +15,8 @@ import (
 )
 
 // built are the programs that tests have built: each is built once, without the race
-// detector and without tables for debuggers, which half of linking would be. The first test that
-// needs one builds it, others wait for that.
+// detector and without tables for debuggers, which take half of the time of linking. The first
+// test that needs one builds it, others wait for that.
 var built struct {
 	mu    sync.Mutex
 	dir   string

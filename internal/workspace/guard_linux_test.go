@@ -88,4 +88,10 @@ func TestGuardOfMovedMounts(t *testing.T) {
 	}
 	at = filepath.Join(ws, "other/in")
 	eventually.True(t, "the workspace is refused", func() bool { return errors.Is(g.Check(ws), workspace.ErrOwn) })
+	moved := filepath.Join(base, "moved")
+	if err := os.Rename(ws, moved); err != nil {
+		t.Fatal(err)
+	}
+	at = filepath.Join(moved, "other/in")
+	eventually.True(t, "it is refused under another name, too", func() bool { return errors.Is(g.Check(moved), workspace.ErrOwn) })
 }

@@ -33,12 +33,12 @@ func mountsBelow(folder *os.File) []string {
 	return out
 }
 
-// table is the mount table of this process. Reading it is what opening a workspace would mostly
-// consist of, so it is read when the system says that it has changed.
+// table is the mount table of this process. Reading it for each workspace that is opened would be
+// most of that work, so it is read when the system reports a change, and when it is old.
 var table mountTable
 
-// lasts is how long a table is used otherwise: of a folder that is renamed with the mounts in it,
-// the system does not tell.
+// lasts is how long a table is used: the system reports what is mounted and unmounted, but not the
+// rename of a folder that contains mounts.
 const lasts = time.Second
 
 // mountTable is a mount table (proc_pid_mountinfo(5)), safe for concurrent use.
@@ -64,7 +64,7 @@ func (m *mountTable) points() []string {
 		}
 		m.file = os.NewFile(uintptr(fd), "/proc/self/mountinfo")
 	}
-	if m.moved() || time.Since(m.read) > lasts {
+	if age := time.Since(m.read); m.moved() || age < 0 || age > lasts {
 		m.read = time.Now()
 		if m.all, err = read(m.file); err != nil {
 			m.read = time.Time{} // and again the next time

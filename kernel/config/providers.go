@@ -171,8 +171,14 @@ func (p Providers) GetInstance(id string) *Instance {
 	return nil
 }
 
-// PluginOf returns the name of the plugin that backs an instance, "" if there is none of that id.
-func (p Providers) PluginOf(id string) string { return p.s.Text("providers." + id + ".plugin") }
+// PluginOf returns the name of the plugin that backs an instance, "" if no instance has that id. It
+// costs less than GetInstance.
+func (p Providers) PluginOf(id string) string {
+	if !ValidInstanceID(id) {
+		return ""
+	}
+	return p.s.Text("providers." + id + ".plugin")
+}
 
 // Active returns the active instance and its model.
 func (p Providers) Active() (Instance, string, error) {

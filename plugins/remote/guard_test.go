@@ -159,7 +159,7 @@ func TestRogueGuards(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			limit := `"60s"` // that no guard which does something reaches, however busy the machine is
+			limit := `"60s"` // more than a guard needs that fails in another way, on a busy machine, too
 			if strings.HasPrefix(want, "it has not answered in time") {
 				limit = `"1s"`
 			}

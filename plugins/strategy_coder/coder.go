@@ -297,7 +297,7 @@ func (p *Plugin) next(t *turn, st event.LoopState, verify bool, repairs int) (ev
 	defer p.mu.Unlock()
 	if st.Answered {
 		switch {
-		case verify:
+		case t.changed && verify:
 			t.check = "call_" + rand.Text()
 			return event.DecideResponse{Next: event.NextTool, ToolCalls: []event.ToolCall{{ID: t.check, Name: "verify", Args: json.RawMessage("{}")}}}, true
 		case t.passed || t.repairs >= repairs:

@@ -44,10 +44,11 @@ func (c *fakeContext) Emit(_, _ string, payload any) error {
 
 // commands are a session's verify commands.
 type commands struct {
-	list []string
+	list  []string
+	asked int
 }
 
-func (c *commands) Commands(string) []string { return c.list }
+func (c *commands) Commands(string) []string { c.asked++; return c.list }
 
 type world struct {
 	t   *testing.T
@@ -216,8 +217,9 @@ func TestVerifies(t *testing.T) {
 	answered := event.LoopState{Answered: true, Answer: "done"}
 	w := newWorld(t)
 	w.decide(event.LoopState{})
-	if d := w.decide(answered); d.Next != event.NextDone {
-		t.Errorf("nothing has changed: %+v", d)
+	asked := w.v.asked
+	if d := w.decide(answered); d.Next != event.NextDone || w.v.asked != asked {
+		t.Errorf("nothing has changed: %+v, and the folder was asked for its checks %d times", d, w.v.asked-asked)
 	}
 	w.ran("c0", "read_file", true)
 	w.ran("c1", "apply_patch", false)

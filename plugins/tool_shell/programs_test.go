@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/yaya-ai/yaya/internal/racing"
 )
 
 // Programs that agents run work in the sandbox of a command without a setting, and
@@ -31,7 +33,7 @@ func TestProgramsOfAgents(t *testing.T) {
 			"lib/package.json": `{"name":"b","version":"1.0.0","main":"b.js"}`, "lib/b.js": "module.exports = 6 * 7",
 		}, "npm install --silent --no-audit --no-fund ./lib && npm test --silent", "42", "npm test --silent"},
 		{"python3", map[string]string{"a.py": "import tempfile, multiprocessing, subprocess\ntempfile.mkdtemp(); multiprocessing.Lock()\nprint('it', subprocess.check_output(['echo', 'works'], text=True))\n"}, "python3 a.py", "it works", "python3 a.py"},
-		// A program, because go test compiles half of the standard library first, which is in no cache here.
+		// TestGoTestOfAgents has go test.
 		{"go", map[string]string{"go.mod": "module a\n\ngo 1.24\n", "a.go": "package main\n\nfunc main() { println(\"it works\") }\n"}, "go run .", "it works", "go run . && go vet ./..."},
 		{"cargo", map[string]string{"Cargo.toml": "[package]\nname=\"a\"\nversion=\"0.1.0\"\nedition=\"2021\"\n", "src/main.rs": "fn main(){println!(\"it works\")}\n"}, "cargo run -q", "it works", "cargo run -q --offline"},
 	} {
@@ -46,20 +48,34 @@ func TestProgramsOfAgents(t *testing.T) {
 			if tt.program == "python3" {
 				wholeSandbox(t) // its locks need /dev/shm
 			}
-			w := boxed(t, backend)
-			w.c.config["timeout"] = `"15m"` // of a busy machine
-			for name, text := range tt.files {
-				must(t, os.MkdirAll(filepath.Dir(filepath.Join(w.dir, name)), 0o755))
-				w.write(name, text)
-			}
-			if res := w.shell(tt.command); !res.OK || !strings.Contains(res.Text(), tt.want) {
-				t.Errorf("%s: got %q, want %q", tt.command, res.Text(), tt.want)
-			}
-			w.c.config["verify"] = `["` + tt.check + `"]`
-			w.agree()
-			if res, err := w.call(t.Context(), "verify", nil, nil); err != nil || !res.OK {
-				t.Errorf("as a check: got %q, %v", res.Text(), err)
-			}
+			boxed(t, backend).works(tt.files, tt.command, tt.want, tt.check)
 		})
+	}
+}
+
+// go test compiles half of the standard library first, which is in no cache here.
+func TestGoTestOfAgents(t *testing.T) {
+	if testing.Short() || racing.Enabled {
+		t.Skip("it takes minutes of a busy machine: make scale runs it")
+	}
+	w := boxed(t, works(t)[0])
+	w.c.config["timeout"] = `"15m"`
+	w.works(map[string]string{"go.mod": "module a\n\ngo 1.24\n", "a_test.go": "package a\n\nimport \"testing\"\n\nfunc TestA(t *testing.T) {}\n"}, "go test ./...", "ok", "go test -count=1 ./...")
+}
+
+// works runs a command on files in the sandbox, and then another one as their check.
+func (w *world) works(files map[string]string, command, want, check string) {
+	w.t.Helper()
+	for name, text := range files {
+		must(w.t, os.MkdirAll(filepath.Dir(filepath.Join(w.dir, name)), 0o755))
+		w.write(name, text)
+	}
+	if res := w.shell(command); !res.OK || !strings.Contains(res.Text(), want) {
+		w.t.Errorf("%s: got %q, want %q", command, res.Text(), want)
+	}
+	w.c.config["verify"] = `["` + check + `"]`
+	w.agree()
+	if res, err := w.call(w.t.Context(), "verify", nil, nil); err != nil || !res.OK {
+		w.t.Errorf("%s as a check: got %q, %v", check, res.Text(), err)
 	}
 }
