@@ -109,7 +109,7 @@ unit: ## run the tests quickly: without the race detector, the peers and the pro
 # A program with the race detector sleeps for a second before it exits, which the
 # tests that run yaya as a program would wait for thousands of times.
 race: peers chromium bwrap systemd ## run all tests with the race detector; no peer may be missing
-	GORACE=atexit_sleep_ms=10 YAYA_PEERS_REQUIRED=1 go test -race -timeout 45m ./...
+	GORACE=atexit_sleep_ms=10 YAYA_PEERS_REQUIRED=1 go test -race -timeout 75m ./...
 
 # The other tests use the fast path, where it applies.
 slow-path: peers ## run the tests of the HTTP server without its fast path
