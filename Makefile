@@ -116,7 +116,7 @@ slow-path: peers ## run the tests of the HTTP server without its fast path
 	YAYA_HTTP__FAST_PATH=false YAYA_PEERS_REQUIRED=1 go test -count 1 ./gateway
 	YAYA_HTTP__FAST_PATH=false YAYA_PEERS_REQUIRED=1 go test -count 1 -run '^(TestConformance.*|TestMatrix|TestRestartUnderLoad|TestHangupDuringRestart)$$' ./cmd/yaya
 
-# race runs them with less. The benchmarks run once, so that none is broken when it
+# race runs them with less, or leaves them out. The benchmarks run once, so that none is broken when it
 # is needed.
 scale: ## run the tests of scale at full size, and the benchmarks once
 	go test -count 1 -run '^(TestTwoThousandClients|TestManyReaders|TestManyCatchUp)$$' ./gateway/wire ./gateway/sessions
