@@ -231,7 +231,7 @@ func (r *lineReader) next() ([]byte, error) {
 			}
 			return nil, io.EOF
 		}
-		if cap(r.buf)-from < 64<<10 {
+		if int64(cap(r.buf)-from) < min(64<<10, r.end-r.off) {
 			r.buf = make([]byte, 0, min(max(2*cap(r.buf), 256<<10), MaxRecord+(64<<10)))
 		}
 		r.buf = append(r.buf[:0], r.have...)
