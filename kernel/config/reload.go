@@ -90,7 +90,7 @@ func (s *Store) Waiting() []string {
 // is held.
 func (s *Store) readAtStart() values {
 	out := values{}
-	for key := range s.keys("") {
+	for _, key := range s.keys("") {
 		if v, _, ok := s.get(key); ok && NeedsRestart(key) {
 			out[key] = v
 		}

@@ -2,7 +2,6 @@ package config
 
 import (
 	"encoding/json"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -43,23 +42,23 @@ type Value struct {
 	Origin Origin          `json:"origin"`
 }
 
-// keys returns the known keys and those that a layer sets, if they start with prefix; cache is
-// held.
-func (s *Store) keys(prefix string) map[string]bool {
-	keys := map[string]bool{}
+// keys returns the known keys and those that a layer sets, if they start with prefix, in order; cache
+// is held.
+func (s *Store) keys(prefix string) (keys []string) {
 	for _, k := range Keys {
 		if strings.HasPrefix(k.Name, prefix) {
-			keys[k.Name] = true
+			keys = append(keys, k.Name)
 		}
 	}
 	for _, l := range s.layers() {
 		for k := range l.values {
 			if strings.HasPrefix(k, prefix) {
-				keys[k] = true
+				keys = append(keys, k)
 			}
 		}
 	}
-	return keys
+	slices.Sort(keys)
+	return slices.Compact(keys)
 }
 
 // All returns the values that are in force and start with prefix, by key.
@@ -67,7 +66,7 @@ func (s *Store) All(prefix string) []Value {
 	s.cache.RLock()
 	defer s.cache.RUnlock()
 	var out []Value
-	for _, k := range slices.Sorted(maps.Keys(s.keys(prefix))) {
+	for _, k := range s.keys(prefix) {
 		if v, from, ok := s.get(k); ok {
 			out = append(out, Value{k, v, from})
 		}

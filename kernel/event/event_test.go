@@ -366,3 +366,17 @@ func TestTimeRoundTrip(t *testing.T) {
 		}
 	})
 }
+
+// Y-17: the ids of sessions are those that match the pattern, which errors name.
+func TestSessionNames(t *testing.T) {
+	pattern := regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`)
+	ids := []string{"", "a", "sess_1-Z", strings.Repeat("a", 128), strings.Repeat("a", 129), "a\n", "\na", "a b", "ä", "a\x00", "a/b", ".."}
+	for c := range 256 {
+		ids = append(ids, "a"+string([]byte{byte(c)}))
+	}
+	for _, id := range ids {
+		if got, want := event.CheckSession(id) == nil, pattern.MatchString(id); got != want {
+			t.Errorf("CheckSession(%q): accepted %v, want %v", id, got, want)
+		}
+	}
+}

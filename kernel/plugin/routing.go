@@ -12,13 +12,13 @@ import (
 // unrouted answers requests to providers that do not exist, so that nobody waits
 // for them.
 func (r *Registry) unrouted(_ context.Context, ev event.Event, req event.LLMRequest) error {
-	i := r.cfg.Config.Providers().GetInstance(req.Provider)
+	backs := r.cfg.Config.Providers().PluginOf(req.Provider)
 	var reason string
 	switch {
-	case i == nil:
+	case backs == "":
 		reason = fmt.Sprintf("provider %q not found: yaya provider list shows all providers", req.Provider)
-	case !r.has(i.Plugin, LLMProvider):
-		reason = fmt.Sprintf("provider %q needs the plugin %s, which is not loaded", req.Provider, i.Plugin)
+	case !r.has(backs, LLMProvider):
+		reason = fmt.Sprintf("provider %q needs the plugin %s, which is not loaded", req.Provider, backs)
 	default:
 		return nil
 	}
@@ -37,8 +37,7 @@ func (r *Registry) filter(l *loaded) func(event.Event) bool {
 			if m.Category != LLMProvider {
 				return true
 			}
-			i := r.cfg.Config.Providers().GetInstance(p.Provider)
-			return i != nil && i.Plugin == m.Name
+			return r.cfg.Config.Providers().PluginOf(p.Provider) == m.Name
 		case event.DecideRequest:
 			return m.Category != Strategy || r.cfg.Strategy == nil || r.cfg.Strategy(ev.SessionID) == m.StrategyID
 		}
