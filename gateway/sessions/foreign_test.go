@@ -27,7 +27,7 @@ func TestNotesOfPluginsAreNotTheSessions(t *testing.T) {
 				t.Errorf("%s of %q is shown: %v (%+v), want %v", name, source, ok, ev, want)
 			}
 			r := record{Session: Session{Status: Active, Mode: session.Work, Model: "mine"}}
-			changed := r.count(e, "e", false, free)
+			changed, _ := r.count(e, "e", false, free)
 			if moved := r.Status != Active || r.Mode != session.Work || r.Model != "mine"; name != session.NoteQueue && (changed != want || moved != want) {
 				t.Errorf("%s of %q changes the record: %v (%+v), want %v", name, source, changed, r.Session, want)
 			}

@@ -129,10 +129,13 @@ func (s *Service) save(r record) error {
 		return err
 	}
 	folder := event.Folder(r.ID)
-	if err := s.cfg.Root.MkdirAll(folder, 0o700); err != nil {
-		return fmt.Errorf("session %s: %w", r.ID, err)
-	}
 	dir, err := s.cfg.Root.OpenRoot(folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := s.cfg.Root.MkdirAll(folder, 0o700); err != nil {
+			return fmt.Errorf("session %s: %w", r.ID, err)
+		}
+		dir, err = s.cfg.Root.OpenRoot(folder)
+	}
 	if err != nil {
 		return fmt.Errorf("session %s: %w", r.ID, err)
 	}
@@ -164,10 +167,11 @@ func (s *Service) read(folder string) (record, error) {
 }
 
 // count takes an entry of the tape into the record; it reports whether something
-// has changed. It leaves entries inherited from a parent to the parent's record.
-func (r *record) count(e session.Entry, epoch string, inherited bool, price func(model string, u event.Usage) float64) bool {
+// has changed, and whether a turn has ended. It leaves entries inherited from a parent to the
+// parent's record.
+func (r *record) count(e session.Entry, epoch string, inherited bool, price func(model string, u event.Usage) float64) (changed, ended bool) {
 	if r.Counted.Epoch == epoch && e.ID <= r.Counted.Seq {
-		return false
+		return false, false
 	}
 	r.Counted = session.Cursor{Epoch: epoch, Seq: e.ID}
 	switch e.Kind {
@@ -180,27 +184,31 @@ func (r *record) count(e session.Entry, epoch string, inherited bool, price func
 	case session.KindEvent:
 		var n session.Note
 		if inherited {
-			return false // it is the parent's
+			return false, false // it is the parent's
 		}
 		if json.Unmarshal(e.Payload, &n) != nil {
-			return false
+			return false, false
 		}
 		if !e.Owns(n.Name) || !r.note(n, e.Meta.Turn, price) {
-			return false
+			return false, false
 		}
 		r.touch(e.Date)
+		switch n.Name {
+		case event.TurnWasCompleted.Name(), event.TurnHasFailed.Name(), event.TurnWasCancelled.Name():
+			ended = true
+		}
 	default:
-		return false
+		return false, false
 	}
-	return true
+	return true, ended
 }
 
 // counts is count; it reports whether the record is to be written: something has
 // ended or begins to wait.
 func (r *record) counts(e session.Entry, epoch string, inherited bool, price func(model string, u event.Usage) float64) bool {
 	was := r.Status
-	changed := r.count(e, epoch, inherited, price)
-	return changed && (r.Status != was || r.Counted.Seq <= 2 || ended(e))
+	changed, ended := r.count(e, epoch, inherited, price)
+	return changed && (r.Status != was || r.Counted.Seq <= 2 || ended)
 }
 
 func (r *record) note(n session.Note, turn string, price func(model string, u event.Usage) float64) bool {
@@ -355,16 +363,4 @@ func (s *Service) recount(id string) {
 	if r := s.records[id]; r != nil {
 		r.Counted, r.Usage, r.Status, r.LastTurnID = session.Cursor{}, SessionUsage{}, Active, ""
 	}
-}
-
-func ended(e session.Entry) bool {
-	var n session.Note
-	if e.Kind != session.KindEvent || json.Unmarshal(e.Payload, &n) != nil {
-		return false
-	}
-	switch n.Name {
-	case event.TurnWasCompleted.Name(), event.TurnHasFailed.Name(), event.TurnWasCancelled.Name():
-		return true
-	}
-	return false
 }

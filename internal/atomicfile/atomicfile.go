@@ -55,12 +55,14 @@ func unchanged(root *os.Root, name string, err error) error {
 // of was.
 func write(root *os.Root, name string, data []byte, perm fs.FileMode, was fs.FileInfo) (fs.FileInfo, error) {
 	tmp := fmt.Sprintf(".%s.%d.tmp", name, os.Getpid())
-	// An existing one belongs to a process that has died, or to an attacker who wants it
-	// to be written to.
-	if err := root.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
 	f, err := root.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		// It belongs to a process that has died, or to an attacker who wants it to be written to.
+		if err := root.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		f, err = root.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	}
 	if err != nil {
 		return nil, unchanged(root, name, err)
 	}

@@ -1,6 +1,7 @@
 package atomicfile_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -43,5 +44,41 @@ func TestWrite(t *testing.T) {
 	}
 	if left, _ := os.ReadDir(dir); len(left) != 2 {
 		t.Errorf("left behind: %v", left)
+	}
+}
+
+// Write neither follows nor writes to a file in the place of the new one: a process that has died left
+// it there, or somebody who wants a file of theirs to be written to.
+func TestWriteOverLeftovers(t *testing.T) {
+	dir, other := t.TempDir(), filepath.Join(t.TempDir(), "theirs")
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	tmp := filepath.Join(dir, fmt.Sprintf(".f.%d.tmp", os.Getpid()))
+	if err := os.WriteFile(other, []byte("theirs"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, leave := range map[string]func() error{
+		"a file": func() error { return os.WriteFile(tmp, []byte("half of"), 0o644) },
+		"a link": func() error { return os.Symlink(other, tmp) },
+	} {
+		if err := leave(); err != nil {
+			t.Skip(err)
+		}
+		if _, err := atomicfile.Write(root, "f", []byte(name)); err != nil {
+			t.Errorf("%s in its place: Write = %v, want nil", name, err)
+		}
+		st, err := os.Lstat(filepath.Join(dir, "f"))
+		if err != nil || !st.Mode().IsRegular() || st.Mode().Perm() != 0o600 {
+			t.Errorf("%s in its place: got %v, %v; want a file with mode 0600", name, st, err)
+		}
+		if data, _ := os.ReadFile(filepath.Join(dir, "f")); string(data) != name {
+			t.Errorf("%s in its place: the file has %q", name, data)
+		}
+	}
+	if data, _ := os.ReadFile(other); string(data) != "theirs" {
+		t.Errorf("the file behind the link has %q, want what it had", data)
 	}
 }
