@@ -107,7 +107,7 @@ type answered struct {
 // New returns a running bus.
 func New(cfg Config) *Bus {
 	cfg.HandlerTimeout = cmp.Or(cfg.HandlerTimeout, 30*time.Second)
-	b := &Bus{cfg: cfg, seed: maphash.MakeSeed(), waiters: map[string]waiter{}}
+	b := &Bus{cfg: cfg, seed: maphash.MakeSeed(), waiters: map[string]waiter{}, work: workers{wake: make(chan struct{}, maxIdle)}}
 	b.life, b.cancel = context.WithCancel(context.Background())
 	b.subs.Store(&map[string][]*Subscription{})
 	return b
@@ -120,6 +120,7 @@ func (b *Bus) Close(ctx context.Context) error {
 	b.gate.Lock()
 	b.closed = true
 	b.gate.Unlock()
+	b.work.end()
 	done := make(chan struct{})
 	go func() {
 		b.work.wait.Wait()

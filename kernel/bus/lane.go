@@ -52,16 +52,22 @@ func (l *lane) drop() int {
 	return n
 }
 
+// maxIdle is how many workers wait for lanes. New ones cost more: their stacks grow first.
+const maxIdle = 8
+
 // workers run the lanes that have events. As long as a lane waits, a worker is on its way
 // that no handler holds up: so a handler that blocks delays its own session and
-// subscription only. A worker that finishes a lane takes the next one, and ends when there
-// is none: a goroutine for each event would cost more than most handlers do.
+// subscription only. A worker that finishes a lane takes the next one, and waits when there
+// is none, or ends if enough others wait.
 type workers struct {
 	wait sync.WaitGroup
 
 	mu          sync.Mutex
 	first, last *lane
-	coming      int // workers that were started and have not taken a lane yet
+	coming      int // workers that were started or woken and have not taken a lane yet
+	idle        int // those that wait
+	wake        chan struct{}
+	ended       bool
 }
 
 // run queues lanes, which are linked from first to last.
@@ -76,12 +82,19 @@ func (w *workers) run(first, last *lane) {
 	w.release()
 }
 
-// release releases the mutex, and starts a worker if a lane waits and none is on its way.
+// release releases the mutex, and calls a worker if a lane waits and none is on its way.
 func (w *workers) release() {
-	start := w.first != nil && w.coming == 0
-	if start {
-		w.coming++
+	call := w.first != nil && w.coming == 0
+	start := call && w.idle == 0
+	switch {
+	case start:
 		w.wait.Add(1)
+	case call:
+		w.idle--
+		w.wake <- struct{}{} // which has room for all of them
+	}
+	if call {
+		w.coming++
 	}
 	w.mu.Unlock()
 	if start {
@@ -91,17 +104,35 @@ func (w *workers) release() {
 
 func (w *workers) work() {
 	defer w.wait.Done()
-	w.mu.Lock()
-	w.coming--
-	for w.first != nil {
-		l := w.first
-		if w.first = l.next; w.first == nil {
-			w.last = nil
-		}
-		l.next = nil
-		w.release()
-		l.sub.drain(l)
+	for called := true; called; _, called = <-w.wake {
 		w.mu.Lock()
+		w.coming--
+		for w.first != nil {
+			l := w.first
+			if w.first = l.next; w.first == nil {
+				w.last = nil
+			}
+			l.next = nil
+			w.release()
+			l.sub.drain(l)
+			w.mu.Lock()
+		}
+		if w.ended || w.idle == maxIdle {
+			w.mu.Unlock()
+			return
+		}
+		w.idle++
+		w.mu.Unlock()
 	}
-	w.mu.Unlock()
+}
+
+// end ends the workers that wait, and the others once no lane waits.
+func (w *workers) end() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ended {
+		return
+	}
+	w.ended, w.idle = true, 0
+	close(w.wake)
 }
