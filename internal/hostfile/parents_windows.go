@@ -34,3 +34,14 @@ func Parents(f *os.File) ([]ID, error) {
 	}
 	return up, nil
 }
+
+// ParentsOf is [Parents] for the folder at a path. If it cannot be opened, the error is a
+// [*fs.PathError].
+func ParentsOf(path string) ([]ID, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|Directory, 0) //nolint:forbidigo,gosec // nothing is read
+	if err != nil {
+		return nil, err
+	}
+	up, err := Parents(f)
+	return up, errors.Join(err, f.Close())
+}

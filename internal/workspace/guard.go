@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"syscall"
 
 	"github.com/yaya-ai/yaya/internal/hostfile"
 )
@@ -60,7 +59,7 @@ func (g *Guard) Open(dir string) (*Workspace, error) {
 	if err := g.check(root, dir); err != nil {
 		return nil, errors.Join(err, root.Close())
 	}
-	return &Workspace{root: root, dir: dir, ownFiles: sync.OnceValue(g.files)}, nil
+	return &Workspace{root: root, dir: dir, ownFiles: sync.OnceValue(g.files), closing: root.Close}, nil
 }
 
 // Check returns an error if a folder cannot be a workspace.
@@ -81,29 +80,31 @@ func (g *Guard) check(root *os.Root, dir string) error {
 		return fmt.Errorf("workspace %s: %w", dir, err)
 	}
 	defer func() { _ = folder.Close() }()
-	if err := g.compare(folder, dir); err != nil {
+	up, err := hostfile.Parents(folder)
+	if err != nil {
+		return fmt.Errorf("workspace %s: %w", dir, err)
+	}
+	if err := g.compare(up, dir); err != nil {
 		return err
 	}
 	for _, mount := range mountsBelow(folder) { // a bind mount can bring anything into it
-		m, err := os.OpenFile(mount, os.O_RDONLY|hostfile.Directory|syscall.O_NONBLOCK, 0) //nolint:forbidigo,gosec // the system names it; nothing is read
-		if err != nil {
+		up, err := hostfile.ParentsOf(mount)
+		if opening := (*fs.PathError)(nil); errors.As(err, &opening) {
 			continue // it is a file, or tools cannot enter it either
 		}
-		err = g.compare(m, mount)
-		if err = errors.Join(err, m.Close()); err != nil {
+		if err == nil {
+			err = g.compare(up, mount)
+		}
+		if err != nil {
 			return fmt.Errorf("workspace %s has a mount in it: %w", dir, err)
 		}
 	}
 	return nil
 }
 
-// compare refuses an open folder because of the folders above it, or those below
-// it.
-func (g *Guard) compare(folder *os.File, dir string) error {
-	up, err := hostfile.Parents(folder)
-	if err != nil {
-		return fmt.Errorf("workspace %s: %w", dir, err)
-	}
+// compare refuses a folder because of the folders above it, which come after it in up, or those
+// below it.
+func (g *Guard) compare(up []hostfile.ID, dir string) error {
 	for _, o := range g.own {
 		ways, there, err := ancestry(o.Path)
 		if err != nil {
@@ -174,15 +175,11 @@ func within(up []hostfile.ID, id hostfile.ID) bool {
 func ancestry(dir string) (up []hostfile.ID, there bool, err error) {
 	there = true
 	for at := dir; ; at = filepath.Dir(at) {
-		f, err := os.OpenFile(at, os.O_RDONLY|hostfile.Directory|syscall.O_NONBLOCK, 0) //nolint:forbidigo,gosec // nothing is read
+		up, err := hostfile.ParentsOf(at)
 		if errors.Is(err, fs.ErrNotExist) && at != filepath.Dir(at) {
 			there = false
 			continue
 		}
-		if err != nil {
-			return nil, false, err
-		}
-		up, err = hostfile.Parents(f)
-		return up, there, errors.Join(err, f.Close())
+		return up, there, err
 	}
 }

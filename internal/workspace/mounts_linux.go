@@ -2,10 +2,20 @@ package workspace
 
 import (
 	"bytes"
-	"fmt"
+	"errors"
 	"os"
+	"strconv"
 	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
 )
+
+// tables are buffers for the table of mounts, which is read each time a workspace is opened.
+var tables = sync.Pool{New: func() any { return new([]byte) }}
+
+// maxTable bounds the table that is kept in a buffer between two readings, in bytes.
+const maxTable = 256 << 10
 
 // mountsBelow returns the paths at which something is mounted in an open folder. It reads the table
 // each time: poll(2) tells of a new mount, but not that a folder above one was renamed.
@@ -15,31 +25,63 @@ func mountsBelow(folder *os.File) []string {
 		return nil
 	}
 	var dir string
-	err = raw.Control(func(fd uintptr) { dir, _ = os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd)) })
+	err = raw.Control(func(fd uintptr) { dir, _ = os.Readlink("/proc/self/fd/" + strconv.Itoa(int(fd))) }) //nolint:gosec // a descriptor fits
 	if err != nil || dir == "" {
 		return nil
 	}
-	all, err := os.ReadFile("/proc/self/mountinfo") //nolint:forbidigo // a file of /proc
-	if err != nil {
+	buf := tables.Get().(*[]byte) //nolint:forcetypeassert // the pool has nothing else
+	defer func() {
+		if cap(*buf) <= maxTable {
+			tables.Put(buf)
+		}
+	}()
+	if *buf, err = table((*buf)[:0]); err != nil {
 		return nil
 	}
-	prefix := strings.TrimSuffix(dir, "/") + "/"
+	prefix := []byte(strings.TrimSuffix(dir, "/") + "/")
 	var out []string
-	for line := range bytes.Lines(all) {
+	for line := range bytes.Lines(*buf) {
 		// 36 35 98:0 /root /mount/point …
 		for range 4 {
 			_, line, _ = bytes.Cut(line, []byte(" "))
 		}
-		point, _, _ := bytes.Cut(line, []byte(" "))
-		at := string(point)
-		if strings.Contains(at, `\`) {
-			at = unescape.Replace(at)
+		at, _, _ := bytes.Cut(line, []byte(" "))
+		if bytes.IndexByte(at, '\\') >= 0 {
+			at = []byte(unescape.Replace(string(at)))
 		}
-		if strings.HasPrefix(at, prefix) {
-			out = append(out, at)
+		if bytes.HasPrefix(at, prefix) {
+			out = append(out, string(at))
 		}
 	}
 	return out
+}
+
+// table appends the table of mounts to a buffer. It does without what os.ReadFile does beside it:
+// preparing to wait for the file, and reading it in small pieces, each of which the system finds from
+// the beginning.
+func table(buf []byte) ([]byte, error) {
+	fd, err := retried(func() (int, error) { return unix.Open("/proc/self/mountinfo", unix.O_RDONLY|unix.O_CLOEXEC, 0) })
+	if err != nil {
+		return nil, err
+	}
+	for {
+		if cap(buf)-len(buf) < 4096 { // the system gives up to a page at once
+			buf = append(buf, make([]byte, 16<<10)...)[:len(buf)]
+		}
+		n, err := retried(func() (int, error) { return unix.Read(fd, buf[len(buf):cap(buf)]) })
+		if n <= 0 || err != nil {
+			return buf, errors.Join(err, unix.Close(fd))
+		}
+		buf = buf[:len(buf)+n]
+	}
+}
+
+func retried(f func() (int, error)) (n int, err error) {
+	for {
+		if n, err = f(); !errors.Is(err, unix.EINTR) {
+			return n, err
+		}
+	}
 }
 
 var unescape = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)

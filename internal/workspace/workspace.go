@@ -58,10 +58,18 @@ type Workspace struct {
 	dir  string
 	// ownFiles are files of yaya's own that have more than one name.
 	ownFiles func() map[hostfile.ID]bool
+	closing  func() error
 }
 
 // Close closes the folder.
-func (w *Workspace) Close() error { return w.root.Close() }
+func (w *Workspace) Close() error { return w.closing() }
+
+// Lent returns the same open folder for somebody else, whose Close calls f instead.
+func (w *Workspace) Lent(f func() error) *Workspace {
+	lent := *w
+	lent.closing = f
+	return &lent
+}
 
 // Dir returns the folder's path.
 func (w *Workspace) Dir() string { return w.dir }
