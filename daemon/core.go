@@ -136,6 +136,7 @@ func openCore(ctx context.Context, st *stores) (_ *core, err error) {
 	k.Dispatch.SetApprover(c.people)
 	c.gate = folder.NewGate(folder.GateConfig{Store: st.folders, Folder: c.folder, Ask: c.people.ask})
 	k.Dispatch.SetGate(c.gate)
+	k.SetLook(c.gate.Hold)
 	c.packages = &packages{loaded: map[string]*agentPackage{}, changed: func() {}}
 	if c.undone, err = openUndo(at.data, at.secrets); err != nil {
 		return nil, err
@@ -153,7 +154,7 @@ func openCore(ctx context.Context, st *stores) (_ *core, err error) {
 	c.web = tool_web.New(sandbox.Web{Listens: st.sandboxes.Listens}, c.shell, k.Artifacts)
 	c.plan = tool_plan.New(k.Sessions)
 	k.Dispatch.SetWitness(c.shell.Unreviewed)
-	c.coder = strategy_coder.New(strategy_coder.Config{Folder: c.folder, Trusted: c.gate.Trusted, Guard: st.guard, Verify: c.shell})
+	c.coder = strategy_coder.New(strategy_coder.Config{Folder: c.folder, Open: c.gate.Open, Verify: c.shell})
 	c.library = agentskill.NewLibrary(at.UserSkills()...)
 	c.library.Also(c.packages.skillFolders)
 	c.skills = skills.New(skills.Config{Library: c.library, Open: c.openSkills, Hidden: func(dir string) bool {

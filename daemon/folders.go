@@ -25,12 +25,7 @@ import (
 // looked up here, for every surface. seen are the digests of files that it remembers.
 func folders(data *os.Root, settings *config.Store, guard *workspace.Guard, boxes *sandbox.Sandboxes, seen *manage.Digests) *folder.Store {
 	skills := agentskill.NewLibrary() // remembers what it has read
-	store := folder.NewStore(data, func(dir string) ([]folder.Item, error) {
-		w, err := guard.Open(dir)
-		if err != nil {
-			return nil, err
-		}
-		defer func() { _ = w.Close() }()
+	store := folder.NewStore(data, guard, func(w *workspace.Workspace) ([]folder.Item, error) {
 		var out []folder.Item
 		if in, ok := w.Instructions(".", 0); ok {
 			out = append(out, folder.Item{Kind: folder.Instructions, Name: in.Path})
@@ -53,14 +48,7 @@ func folders(data *os.Root, settings *config.Store, guard *workspace.Guard, boxe
 		return slices.Concat(out, hooks, items), err
 	})
 	more := manage.NewPermits(data.Name())
-	store.Allows(func(dir string) []folder.Item {
-		w, err := guard.Open(dir)
-		if err != nil {
-			return nil
-		}
-		defer func() { _ = w.Close() }()
-		return more.Items(w, boxes)
-	})
+	store.Allows(func(w *workspace.Workspace) []folder.Item { return more.Items(w, boxes) })
 	return store
 }
 

@@ -117,23 +117,17 @@ func (g *Flags) withFolder(dir string, f func(p Paths, settings *config.Store, w
 		return err
 	}
 	defer func() { err = errors.Join(err, data.Close()) }()
-	guard, err := workspace.NewGuard(p.Own()...)
-	if err != nil {
-		return err
-	}
-	w, err := guard.Open(dir)
-	if errors.Is(err, workspace.ErrOwn) {
-		return f(p, settings, nil, folder.Status{})
-	}
-	if err != nil {
-		return err
-	}
-	defer func() { _ = w.Close() }()
 	known, err := p.Folders(data, settings)
 	if err != nil {
 		return err
 	}
-	st, err := known.Status(dir)
+	w, st, err := known.Open(dir)
+	if w != nil {
+		defer func() { _ = w.Close() }()
+	}
+	if errors.Is(err, workspace.ErrOwn) {
+		return f(p, settings, nil, folder.Status{})
+	}
 	if err != nil {
 		return err
 	}
@@ -152,24 +146,24 @@ func (c *core) openSkills(session string) (in *agentskill.Folder, done func()) {
 // openTrusted opens the folder that a session works in, if it is trusted; otherwise the
 // workspace is nil. The session "" works where yaya does.
 func (c *core) openTrusted(session string) (w *workspace.Workspace, done func()) {
-	nothing := func() {}
-	dir := c.st.workspace
+	var trusted bool
+	var err error
 	if session == "" {
-		if st, err := c.st.folders.Status(dir); err != nil || !st.Trusted {
-			return nil, nothing
-		}
+		var st folder.Status
+		w, st, err = c.st.folders.Open(c.st.workspace)
+		trusted = st.Trusted
 	} else {
-		at, err := c.folder(session)
-		if err != nil || !c.gate.Trusted(session) {
-			return nil, nothing
-		}
-		dir = at
+		w, trusted, err = c.gate.Open(session)
 	}
-	w, err := c.st.guard.Open(dir)
-	if err != nil {
-		return nil, nothing
+	if w == nil {
+		return nil, func() {}
 	}
-	return w, func() { _ = w.Close() }
+	done = func() { _ = w.Close() } // nothing was written
+	if err != nil || !trusted {
+		done()
+		return nil, func() {}
+	}
+	return w, done
 }
 
 // skillItems are the skills of a folder, as the question about it shows them. Broken ones

@@ -267,6 +267,7 @@ func (k *Kernel) drive() (err error) {
 		Admit:         k.admitted,
 		Notes:         k.later.note,
 		Standing:      k.later.stands,
+		Look:          k.later.looks,
 		Model:         k.model,
 		Summary:       k.summaryModel,
 		LLMTimeout:    func() time.Duration { return k.Settings.Duration("loop.llm_timeout") },

@@ -21,6 +21,7 @@ type later struct {
 	admit    func(ctx context.Context, session, prompt string) (string, error)
 	notes    []func(session string, window int, tools []string) string
 	standing []func(session string) event.TurnNote
+	look     func(session string) (done func())
 	bundled  []func(ctx context.Context)
 	client   func(session string) (Client, bool)
 }
@@ -155,6 +156,24 @@ func (l *later) stands(session string) (out []event.TurnNote) {
 		out = append(out, f(session))
 	}
 	return out
+}
+
+// SetLook registers how all that opens the folder of a session for a time sees the same; see
+// [loop.Config]. Register before [Kernel.Start].
+func (k *Kernel) SetLook(f func(session string) (done func())) {
+	k.later.mu.Lock()
+	defer k.later.mu.Unlock()
+	k.later.look = f
+}
+
+func (l *later) looks(session string) (done func()) {
+	l.mu.Lock()
+	f := l.look
+	l.mu.Unlock()
+	if f == nil {
+		return func() {}
+	}
+	return f(session)
 }
 
 // OnBundled has f called in [Kernel.Start] once the bundled plugins are loaded, before the

@@ -204,7 +204,7 @@ func whole(f *os.File) bool {
 func settings(_ context.Context, d *dir, _ string) error { return config.Check(d.root) }
 
 func folders(_ context.Context, d *dir, _ string) error {
-	_, err := folder.NewStore(d.root, nil).List()
+	_, err := folder.NewStore(d.root, nil, nil).List()
 	return err
 }
 

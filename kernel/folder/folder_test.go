@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/yaya-ai/yaya/internal/workspace"
 	"github.com/yaya-ai/yaya/kernel/approval"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/folder"
@@ -59,7 +60,7 @@ func (w *world) open() {
 		w.t.Fatal(err)
 	}
 	w.t.Cleanup(func() { _ = root.Close() })
-	w.store = folder.NewStore(root, func(string) ([]folder.Item, error) { return w.items, nil })
+	w.store = folder.NewStore(root, nil, func(*workspace.Workspace) ([]folder.Item, error) { return w.items, nil })
 	w.gate = folder.NewGate(folder.GateConfig{
 		Store: w.store, Folder: func(string) (string, error) { return w.dir, nil },
 		Ask: func(_ context.Context, call tool.Call, def tool.Definition, _ string) (approval.Decision, error) {

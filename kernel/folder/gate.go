@@ -38,6 +38,7 @@ type Gate struct {
 	mu       sync.Mutex
 	sessions map[string]answer        // by root session: what holds for it alone
 	asking   map[string]chan struct{} // by root session and digest; closed with the answer
+	looks    map[string]*look         // by folder: those that can be joined
 }
 
 // answer is a person's answer for one session.
@@ -50,11 +51,12 @@ type answer struct {
 
 // NewGate returns a gate.
 func NewGate(cfg GateConfig) *Gate {
-	g := &Gate{cfg: cfg, sessions: map[string]answer{}, asking: map[string]chan struct{}{}}
+	g := &Gate{cfg: cfg, sessions: map[string]answer{}, asking: map[string]chan struct{}{}, looks: map[string]*look{}}
 	cfg.Store.OnChange(func(string) {
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		clear(g.sessions) // a revoked folder is not trusted for a session either
+		clear(g.looks)
 	})
 	return g
 }
@@ -62,15 +64,12 @@ func NewGate(cfg GateConfig) *Gate {
 // Trusted reports whether a session may use its folder, without asking anybody. An
 // unreadable folder is restricted.
 func (g *Gate) Trusted(session string) bool {
-	dir, err := g.cfg.Folder(session)
+	w, trusted, err := g.Open(session)
 	if err != nil {
 		return false
 	}
-	st, err := g.cfg.Store.Status(dir)
-	if err != nil {
-		return false
-	}
-	return st.Trusted || g.of(session, st.Digest()).trusted
+	_ = w.Close() // nothing was written
+	return trusted
 }
 
 // Agreed reports whether a session may use its folder and the folder's checks are

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/yaya-ai/yaya/internal/workspace"
 )
 
 // ErrChanged is returned by [Store.Trust] when the folder has changed since the question.
@@ -34,11 +36,33 @@ type Status struct {
 
 // Status returns the status of a folder.
 func (s *Store) Status(dir string) (Status, error) {
+	w, st, err := s.Open(dir)
+	if w != nil {
+		_ = w.Close() // nothing was written
+	}
+	return st, err
+}
+
+// Open opens a folder, and returns its status: that of what is open, whatever happens to its path
+// meanwhile. The caller closes the workspace, which is open even with an error if it is not nil: the
+// folder is there then, but cannot be judged.
+func (s *Store) Open(dir string) (*workspace.Workspace, Status, error) {
 	at, err := Resolve(dir)
 	if err != nil {
-		return Status{}, fmt.Errorf("look at the folder: %w", err)
+		return nil, Status{}, fmt.Errorf("look at the folder: %w", err)
 	}
-	items, err := s.inspect(at)
+	w, err := s.guard.Open(at)
+	if err != nil {
+		return nil, Status{}, fmt.Errorf("look at %s: %w", at, err)
+	}
+	st, err := s.judge(w)
+	return w, st, err
+}
+
+// judge returns the status of an open folder.
+func (s *Store) judge(w *workspace.Workspace) (Status, error) {
+	at := w.Dir()
+	items, err := s.inspect(w)
 	if err != nil {
 		return Status{}, fmt.Errorf("look at %s: %w", at, err)
 	}
@@ -54,7 +78,7 @@ func (s *Store) Status(dir string) (Status, error) {
 			return slices.ContainsFunc(st.Items, func(now Item) bool { return now.within(i) })
 		})
 		if s.allowed != nil {
-			st.Allowed = s.allowed(at)
+			st.Allowed = s.allowed(w)
 		}
 	}
 	return st, nil
@@ -183,7 +207,7 @@ func (s *Store) Audit(f func(event, by string, r Record) error) { s.audit = f }
 
 // Allows sets f, which returns the user's additional grants to the servers of a folder,
 // for the question about a changed folder. Call it before the store is shared.
-func (s *Store) Allows(f func(dir string) []Item) { s.allowed = f }
+func (s *Store) Allows(f func(w *workspace.Workspace) []Item) { s.allowed = f }
 
 func (s *Store) audited(event, by string, r Record) error {
 	if s.audit == nil {

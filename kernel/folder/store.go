@@ -1,6 +1,7 @@
 package folder
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	"github.com/yaya-ai/yaya/internal/atomicfile"
 	"github.com/yaya-ai/yaya/internal/hostfile"
 	"github.com/yaya-ai/yaya/internal/unread"
+	"github.com/yaya-ai/yaya/internal/workspace"
 )
 
 const (
@@ -43,17 +45,22 @@ type Record struct {
 // processes.
 type Store struct {
 	root     *os.Root // the data directory
-	inspect  func(dir string) ([]Item, error)
-	allowed  func(dir string) []Item // nil without
+	guard    *workspace.Guard
+	inspect  func(w *workspace.Workspace) ([]Item, error)
+	allowed  func(w *workspace.Workspace) []Item // nil without
 	onChange []func(dir string)
 	audit    func(event, by string, r Record) error
 	mu       sync.Mutex // held while the file is changed
+
+	lastMu sync.Mutex
+	last   []byte // the file as it was read last, and what it says
+	said   stored
 }
 
-// NewStore returns the store of a data directory, which the caller closes. inspect
-// returns everything in a folder that trusting it lets run.
-func NewStore(data *os.Root, inspect func(dir string) ([]Item, error)) *Store {
-	return &Store{root: data, inspect: inspect}
+// NewStore returns the store of a data directory, which the caller closes. It opens folders with
+// guard. inspect returns everything in a folder that trusting it lets run.
+func NewStore(data *os.Root, guard *workspace.Guard, inspect func(w *workspace.Workspace) ([]Item, error)) *Store {
+	return &Store{root: data, guard: guard, inspect: inspect}
 }
 
 type stored struct {
@@ -102,6 +109,7 @@ func (s *Store) remove(dir string) error {
 	})
 }
 
+// load reads the file; nobody may change what it returns.
 func (s *Store) load() (stored, error) {
 	all := stored{Version: 1, Folders: map[string]Record{}}
 	f, err := s.root.OpenFile(storeDir+"/"+storeFile, os.O_RDONLY|syscall.O_NONBLOCK, 0)
@@ -116,6 +124,11 @@ func (s *Store) load() (stored, error) {
 	if err == nil && len(data) > maxStore {
 		err = fmt.Errorf("it has more than %d bytes", maxStore)
 	}
+	s.lastMu.Lock()
+	defer s.lastMu.Unlock()
+	if err == nil && s.last != nil && bytes.Equal(data, s.last) { // it is read for each use of a folder
+		return s.said, nil
+	}
 	if err == nil {
 		err = json.Unmarshal(data, &all)
 	}
@@ -128,6 +141,7 @@ func (s *Store) load() (stored, error) {
 	if all.Folders == nil {
 		all.Folders = map[string]Record{}
 	}
+	s.last, s.said = data, all
 	return all, nil
 }
 
@@ -163,6 +177,7 @@ func (s *Store) update(change func(*stored) error) error {
 	if err != nil {
 		return err
 	}
+	all.Folders = maps.Clone(all.Folders)
 	if err := change(&all); err != nil {
 		return err
 	}

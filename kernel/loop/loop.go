@@ -85,6 +85,10 @@ type Config struct {
 	// Standing returns notes about what lasts beyond a turn, such as commands in the background.
 	// One without a text takes back what the history says under its name. Default: none.
 	Standing func(session string) []event.TurnNote
+	// Look is called before the strategy decides, and done once it has, or once the request for the
+	// model is put together: all that opens the session's folder meanwhile may see the same. Default:
+	// it does not.
+	Look func(session string) (done func())
 	// Attached returns a message with the content of its attachments. Default: their
 	// names.
 	Attached func(session string, m event.Message) event.Message
@@ -127,6 +131,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.LLMTimeout == nil {
 		c.LLMTimeout = func() time.Duration { return 10 * time.Minute }
+	}
+	if c.Look == nil {
+		c.Look = func(string) func() { return func() {} }
 	}
 	if c.Attached == nil {
 		c.Attached = func(_ string, m event.Message) event.Message {

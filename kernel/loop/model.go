@@ -14,15 +14,9 @@ import (
 )
 
 // model calls the model once. It makes room for the request first if that nears the window,
-// and again if the service refuses it as too long.
-func (t *turn) model(d event.DecideResponse) error {
-	if len(t.pending) > 0 {
-		return failed("strategy", "the strategy asks the model while tool calls are open")
-	}
-	if err := t.step(); err != nil {
-		return err
-	}
-	req, seen, err := t.fitting(d)
+// and again if the service refuses it as too long. It calls looked once the request is put together.
+func (t *turn) model(d event.DecideResponse, looked func()) error {
+	req, seen, err := t.first(d, looked)
 	if err != nil {
 		return err
 	}
@@ -77,6 +71,18 @@ func (t *turn) model(d event.DecideResponse) error {
 			return err
 		}
 	}
+}
+
+// first returns the first request of a step.
+func (t *turn) first(d event.DecideResponse, looked func()) (req event.LLMRequest, seen int, err error) {
+	defer looked()
+	if len(t.pending) > 0 {
+		return req, 0, failed("strategy", "the strategy asks the model while tool calls are open")
+	}
+	if err := t.step(); err != nil {
+		return req, 0, err
+	}
+	return t.fitting(d)
 }
 
 // fitting returns the request of a step, for which it makes room if it nears the window.

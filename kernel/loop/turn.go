@@ -247,13 +247,17 @@ func (t *turn) sequence() (kind string, err error) {
 		if err := context.Cause(t.ctx); err != nil {
 			return "cancelled", err
 		}
+		looked := t.l.cfg.Look(t.thread.id)
 		d, err := t.decide()
+		if d.Next != event.NextLLM || err != nil {
+			looked()
+		}
 		if err == nil {
 			switch d.Next {
 			case event.NextMemory:
 				err = t.recall(d)
 			case event.NextLLM:
-				err = t.model(d)
+				err = t.model(d, looked)
 			case event.NextTool:
 				if err = t.volunteer(d.ToolCalls); err == nil {
 					err = t.callTools()

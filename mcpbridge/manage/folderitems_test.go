@@ -15,14 +15,7 @@ import (
 
 // storeOf returns a store of trusted folders that are looked at for their servers alone.
 func storeOf(data *os.Root, d *Digests) *folder.Store {
-	return folder.NewStore(data, func(dir string) ([]folder.Item, error) {
-		w, err := (*workspace.Guard)(nil).Open(dir)
-		if err != nil {
-			return nil, err
-		}
-		defer func() { _ = w.Close() }()
-		return d.Items(w, nil)
-	})
+	return folder.NewStore(data, nil, func(w *workspace.Workspace) ([]folder.Item, error) { return d.Items(w, nil) })
 }
 
 // SEC-3: the digest of a folder covers every file of it that a server's command

@@ -147,14 +147,7 @@ func start(t *testing.T, entries, project string, options ...option) *rig {
 		t.Fatal(err)
 	}
 	seen := new(manage.Digests)
-	r.folders = folder.NewStore(data, func(dir string) ([]folder.Item, error) {
-		w, err := (*workspace.Guard)(nil).Open(dir)
-		if err != nil {
-			return nil, err
-		}
-		defer func() { _ = w.Close() }()
-		return seen.Items(w, nil)
-	})
+	r.folders = folder.NewStore(data, nil, func(w *workspace.Workspace) ([]folder.Item, error) { return seen.Items(w, nil) })
 	l, err := manage.Load(r.file, nil)
 	if err == nil {
 		err = l.Here(nil, r.project, r.folders)

@@ -16,7 +16,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
-	"path/filepath"
 	"slices"
 	"sync"
 
@@ -42,8 +41,9 @@ const (
 
 // Verifier provides the verify commands.
 type Verifier interface {
-	// Commands returns a session's current commands; without any, nothing is verified.
-	Commands(session string) []string
+	// Commands returns the current commands for a folder; without any, nothing is verified. w is
+	// nil for one that cannot be opened.
+	Commands(w *workspace.Workspace) []string
 }
 
 // Plugin is the strategy.
@@ -71,14 +71,13 @@ type turn struct {
 	repairs int
 }
 
-// Config assembles a [Plugin]. All fields but Guard are required.
+// Config assembles a [Plugin]. All fields are required.
 type Config struct {
 	// Folder returns the absolute path that a session works in.
 	Folder func(session string) (string, error)
-	// Trusted reports whether that folder may instruct the agent.
-	Trusted func(session string) bool
-	// Guard opens the folder; nil protects nothing.
-	Guard  *workspace.Guard
+	// Open opens that folder under its canonical path, and reports whether it may instruct the
+	// agent.
+	Open   func(session string) (w *workspace.Workspace, trusted bool, err error)
 	Verify Verifier
 }
 
@@ -185,14 +184,14 @@ func (p *Plugin) ended(session, call string, changed, ok bool) {
 }
 
 // of returns the state of a session's turn.
-func (p *Plugin) of(ctx context.Context, session string, st event.LoopState) *turn {
+func (p *Plugin) of(ctx context.Context, in *place, session string, st event.LoopState) *turn {
 	p.mu.Lock()
 	was := p.turns[session]
 	p.mu.Unlock()
 	if was != nil && was.id == st.TurnID {
 		return was
 	}
-	t := &turn{id: st.TurnID, asked: st.Asked(), names: map[string]string{}, passed: true, now: p.look(ctx, session)}
+	t := &turn{id: st.TurnID, asked: st.Asked(), names: map[string]string{}, passed: true, now: p.look(ctx, in)}
 	var ok bool
 	if was != nil {
 		t.changes, ok = t.now.since(was.now)
@@ -210,7 +209,7 @@ func (p *Plugin) of(ctx context.Context, session string, st event.LoopState) *tu
 // notes returns what the model is told before it is asked. The workspace is described once, and
 // again when a summary of the history has taken the description away; the loop leaves out what
 // the history has.
-func (p *Plugin) notes(session string, t *turn, st event.LoopState) []event.TurnNote {
+func (p *Plugin) notes(in *place, t *turn, st event.LoopState) []event.TurnNote {
 	room := min(max(st.Window/2, minNote), maxNote) // an eighth of the window: a token is four bytes
 	if st.Window == 0 {
 		room = maxNote
@@ -229,21 +228,23 @@ func (p *Plugin) notes(session string, t *turn, st event.LoopState) []event.Turn
 	if plan := planOf(st.Messages); plan != "" {
 		out = append(out, event.TurnNote{Name: event.NotePlan, Text: plan})
 	}
-	return append(out, p.rules(session, st.Messages, room)...)
+	return append(out, p.rules(in, st.Messages, room)...)
 }
 
 func (p *Plugin) decide(ctx context.Context, session string, st event.LoopState, c plugin.Context) (event.DecideResponse, error) {
-	t := p.of(ctx, session, st)
+	in := &place{session: session, cfg: &p.cfg}
+	defer in.close()
+	t := p.of(ctx, in, session, st)
 	if len(st.Pending) > 0 {
 		return event.DecideResponse{Next: event.NextTool}, nil
 	}
 	able := len(st.ToolNames) == 0 || slices.Contains(st.ToolNames, "verify") // a sub-agent may not be
-	verify := st.Answered && able && p.hasChanged(t) && setting(c, "auto_verify", true) && len(p.cfg.Verify.Commands(session)) > 0
+	verify := st.Answered && able && p.hasChanged(t) && setting(c, "auto_verify", true) && len(p.cfg.Verify.Commands(in.opened())) > 0
 	memory := setting(c, "memory", recall.Off)
 	if d, ok := p.next(t, st, verify, setting(c, "repairs", defaultRepairs)); ok {
 		if d.Next == event.NextDone && memory.Writes() && event.Root(session) == session { // its agents answer it, and not the user
 			if asked := t.said(st.Asked()); asked != "" {
-				if d.Folder = p.here(session); d.Folder != "" {
+				if d.Folder = in.remembered(); d.Folder != "" {
 					d.Remember = recall.Exchange(asked, st.Answer)
 				}
 			}
@@ -251,7 +252,7 @@ func (p *Plugin) decide(ctx context.Context, session string, st event.LoopState,
 		return d, nil
 	}
 	if asked := st.Asked(); memory.Reads() && st.Step == 0 && !st.Recalled && asked != "" {
-		if here := p.here(session); here != "" {
+		if here := in.remembered(); here != "" {
 			return event.DecideResponse{Next: event.NextMemory, Query: asked, K: recall.Hits, Folder: here}, nil
 		}
 	}
@@ -259,21 +260,43 @@ func (p *Plugin) decide(ctx context.Context, session string, st event.LoopState,
 	if err != nil {
 		return event.DecideResponse{}, err
 	}
-	return event.DecideResponse{Next: event.NextLLM, Provider: instance.ID, Model: model, System: cmp.Or(setting(c, "system_prompt", ""), DefaultPrompt), Notes: p.notes(session, t, st)}, nil
+	return event.DecideResponse{Next: event.NextLLM, Provider: instance.ID, Model: model, System: cmp.Or(setting(c, "system_prompt", ""), DefaultPrompt), Notes: p.notes(in, t, st)}, nil
 }
 
-// here is the folder whose memories a session has, by its one name, and "" if it has none: because the folder is not
+// place is a session's folder during one decision. It is opened when it is first needed, and then
+// once: what a decision reads, and whether it may follow it, is of one moment.
+type place struct {
+	session string
+	cfg     *Config
+
+	asked   bool
+	w       *workspace.Workspace
+	trusted bool
+	err     error
+}
+
+// opened returns the folder, nil if it cannot be opened. The place closes it.
+func (a *place) opened() *workspace.Workspace {
+	if !a.asked {
+		a.asked = true
+		a.w, a.trusted, a.err = a.cfg.Open(a.session)
+	}
+	return a.w
+}
+
+func (a *place) close() {
+	if a.w != nil {
+		_ = a.w.Close() // nothing was written
+	}
+}
+
+// remembered is the folder whose memories a session has, and "" if it has none: because the folder is not
 // there, or is not trusted, and may then have said what is remembered.
-func (p *Plugin) here(session string) string {
-	dir, err := p.cfg.Folder(session)
-	if err != nil || !p.cfg.Trusted(session) {
-		return ""
+func (a *place) remembered() string {
+	if w := a.opened(); w != nil && a.trusted {
+		return w.Dir()
 	}
-	dir, err = filepath.EvalSymlinks(dir) //nolint:forbidigo // the workspace may be anywhere
-	if err != nil {
-		return ""
-	}
-	return dir
+	return ""
 }
 
 // said returns what the user said in the turn: what began it, and what came last.
@@ -348,11 +371,7 @@ func (p *Plugin) clean(ctx context.Context, session string) (tool.Verdict, error
 	if known {
 		return tool.Verdict{}, nil
 	}
-	dir, err := p.cfg.Folder(session)
-	if err != nil {
-		return tool.Verdict{}, err
-	}
-	w, err := p.cfg.Guard.Open(dir)
+	w, _, err := p.cfg.Open(session)
 	if err != nil {
 		return tool.Verdict{}, err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/yaya-ai/yaya/internal/workspace"
 	"github.com/yaya-ai/yaya/kernel/config"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/plugin"
@@ -48,7 +49,7 @@ type commands struct {
 	asked int
 }
 
-func (c *commands) Commands(string) []string { c.asked++; return c.list }
+func (c *commands) Commands(*workspace.Workspace) []string { c.asked++; return c.list }
 
 type world struct {
 	t   *testing.T
@@ -59,10 +60,19 @@ type world struct {
 	n   int
 
 	restricted bool
+	opened     int    // how often the folder was
 	session    string // "s" if it is empty
 }
 
-func (w *world) trusted(string) bool { return !w.restricted }
+func (w *world) open(string) (*workspace.Workspace, bool, error) {
+	w.opened++
+	dir, err := filepath.EvalSymlinks(w.dir)
+	if err != nil {
+		return nil, false, err
+	}
+	in, err := (*workspace.Guard)(nil).Open(dir)
+	return in, !w.restricted, err
+}
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
@@ -85,7 +95,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	w := &world{t: t, dir: dir, c: &fakeContext{providers: settings.Providers(), config: map[string]string{}}, v: &commands{list: []string{"make test"}}}
-	w.p = strategy_coder.New(strategy_coder.Config{Folder: func(string) (string, error) { return w.dir, nil }, Trusted: w.trusted, Verify: w.v})
+	w.p = strategy_coder.New(strategy_coder.Config{Folder: func(string) (string, error) { return w.dir, nil }, Open: w.open, Verify: w.v})
 	if err := w.p.OnLoad(t.Context(), w.c); err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +203,6 @@ func TestWhatIsRemembered(t *testing.T) {
 	}
 }
 
-// S-38, S-48: changes are verified once the model has answered; failures are
 // A sub-agent that does not have verify is done without: nobody could let it run.
 func TestNoVerifyWithoutTheTool(t *testing.T) {
 	for _, tt := range []struct {
@@ -212,6 +221,7 @@ func TestNoVerifyWithoutTheTool(t *testing.T) {
 	}
 }
 
+// S-38, S-48: changes are verified once the model has answered; failures are
 // handed back, three times.
 func TestVerifies(t *testing.T) {
 	answered := event.LoopState{Answered: true, Answer: "done"}
@@ -348,5 +358,37 @@ func TestRequireClean(t *testing.T) {
 	write("three")
 	if got := verdict(); got != tool.Abstain {
 		t.Errorf("its own change: %v", got)
+	}
+}
+
+// A decision opens the folder once at most, so that what it reads and whether it may follow it are of
+// one moment; one that needs nothing of the folder does not open it.
+func TestOneLook(t *testing.T) {
+	w := newWorld(t)
+	w.c.config["memory"] = `"full"`
+	if err := os.WriteFile(filepath.Join(w.dir, "AGENTS.md"), []byte("Be brief."), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	asked := []event.Message{{Role: "user", Content: "go on"}}
+	for _, tc := range []struct {
+		name string
+		st   event.LoopState
+		want int
+	}{
+		{"a turn begins", event.LoopState{TurnID: "t1", Messages: asked}, 1},
+		{"it has the memories", event.LoopState{TurnID: "t1", Messages: asked, Recalled: true}, 1},
+		{"the model is asked again", event.LoopState{TurnID: "t1", Messages: asked, Recalled: true, Step: 1}, 1},
+		{"calls are open", event.LoopState{TurnID: "t1", Messages: asked, Pending: []event.ToolCall{{ID: "c"}}}, 0},
+		{"it ends, and is remembered", event.LoopState{TurnID: "t1", Messages: asked, Answered: true, Answer: "Done.", Step: 1}, 1},
+	} {
+		w.opened = 0
+		if w.decide(tc.st); w.opened != tc.want {
+			t.Errorf("%s: the folder was opened %d times, want %d", tc.name, w.opened, tc.want)
+		}
+	}
+	w.c.config["memory"] = `"off"`
+	w.opened = 0
+	if w.decide(event.LoopState{TurnID: "t1", Messages: asked, Answered: true, Answer: "Done."}); w.opened != 0 {
+		t.Errorf("it ends: the folder was opened %d times, want none", w.opened)
 	}
 }

@@ -24,22 +24,14 @@ const (
 // rules returns the instructions of a session's folder and of the folders in it that its calls
 // have touched, from the top down: where two contradict each other, the nearer one comes later.
 // A folder that nobody trusts instructs nobody.
-func (p *Plugin) rules(session string, history []event.Message, room int) []event.TurnNote {
-	if !p.cfg.Trusted(session) {
+func (p *Plugin) rules(in *place, history []event.Message, room int) []event.TurnNote {
+	w := in.opened()
+	if w == nil || !in.trusted {
 		return nil
 	}
-	dir, err := p.cfg.Folder(session)
-	if err != nil {
-		return nil
-	}
-	w, err := p.cfg.Guard.Open(dir)
-	if err != nil {
-		return nil
-	}
-	defer func() { _ = w.Close() }()
 	var out []event.TurnNote
 	for _, at := range p.folders(w, history) {
-		in, ok := w.Instructions(at, min(maxRules, room/2))
+		found, ok := w.Instructions(at, min(maxRules, room/2))
 		if !ok {
 			continue
 		}
@@ -47,10 +39,10 @@ func (p *Plugin) rules(session string, history []event.Message, room int) []even
 		if at != "." {
 			text = "The project's instructions for what is below " + workspace.Shown(at) + "/. Where they contradict those of the folders above, these count:\n"
 		}
-		if text += in.Text; in.More {
+		if text += found.Text; found.More {
 			text += "\n… (there is more of them)"
 		}
-		out = append(out, event.TurnNote{Name: workspace.Shown(in.Path), Text: text})
+		out = append(out, event.TurnNote{Name: workspace.Shown(found.Path), Text: text})
 	}
 	return out
 }

@@ -133,19 +133,18 @@ const (
 )
 
 // look takes a snapshot. It omits parts that cannot be read.
-func (p *Plugin) look(ctx context.Context, session string) snapshot {
-	dir, err := p.cfg.Folder(session)
+func (p *Plugin) look(ctx context.Context, in *place) snapshot {
+	dir, err := p.cfg.Folder(in.session)
 	if err != nil {
 		return snapshot{dir: "(none)", parts: []part{{title: "Trust", lines: []string{"There is no workspace."}}}}
 	}
-	w, err := p.cfg.Guard.Open(dir)
-	if err != nil {
-		return snapshot{dir: dir, parts: []part{{title: "Trust", lines: []string{"The workspace cannot be opened: " + err.Error()}}}}
+	w := in.opened()
+	if w == nil {
+		return snapshot{dir: dir, parts: []part{{title: "Trust", lines: []string{"The workspace cannot be opened: " + in.err.Error()}}}}
 	}
-	defer func() { _ = w.Close() }()
 	trust, checks := part{title: "Trust", lines: []string{trusting}}, part{title: "Checks"}
-	if p.cfg.Trusted(session) {
-		if checks.lines = slices.Clone(p.cfg.Verify.Commands(session)); len(checks.lines) == 0 {
+	if in.trusted {
+		if checks.lines = slices.Clone(p.cfg.Verify.Commands(w)); len(checks.lines) == 0 {
 			checks.lines = []string{"none are configured"}
 		}
 	} else {

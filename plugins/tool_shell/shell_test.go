@@ -26,6 +26,7 @@ import (
 	"github.com/yaya-ai/yaya/internal/proc"
 	"github.com/yaya-ai/yaya/internal/sandbox"
 	"github.com/yaya-ai/yaya/internal/undo"
+	"github.com/yaya-ai/yaya/internal/workspace"
 	"github.com/yaya-ai/yaya/kernel/approval"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/plugin"
@@ -104,7 +105,17 @@ func (w *world) askAboutHost(ctx context.Context, call tool.Call, _ tool.Definit
 func (w *world) hasAgreed(_ string, checks []string) bool { return slices.Equal(w.agreed, checks) }
 
 // agree trusts the folder with the checks that it has now.
-func (w *world) agree() { w.agreed = w.p.Commands("s") }
+func (w *world) agree() { w.agreed = w.checks() }
+
+func (w *world) checks() []string {
+	w.t.Helper()
+	in, err := (*workspace.Guard)(nil).Open(w.dir)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer func() { _ = in.Close() }()
+	return w.p.Commands(in)
+}
 
 // plugin makes the plugin of a world.
 func (w *world) plugin(root *os.Root, procs *proc.Manager) *tool_shell.Plugin {
@@ -349,7 +360,7 @@ func TestVerify(t *testing.T) {
 		t.Errorf(`got %+v, want OK, "No verify commands" in it`, res)
 	}
 	w.write("Makefile", "all:\n\ntest:\n\t@echo tested\n")
-	if got := w.p.Commands("s"); !slices.Equal(got, []string{"make test"}) {
+	if got := w.checks(); !slices.Equal(got, []string{"make test"}) {
 		t.Errorf("Commands = %v, want make test", got)
 	}
 	if res := verify(); !res.OK || !strings.Contains(res.Text(), "tested") {

@@ -40,7 +40,7 @@ const maxChecks = 64
 
 // Prepare implements [tool.Preparer].
 func (v verifyTool) Prepare(ctx context.Context, call tool.Call) (*tool.Prepared, error) {
-	c := &checks{commands: v.p.Commands(call.SessionID)}
+	c := &checks{commands: v.p.commands(call.SessionID)}
 	if len(c.commands) == 0 {
 		return &tool.Prepared{Shown: json.RawMessage(`{"commands":[]}`), Run: c}, nil
 	}
@@ -115,10 +115,10 @@ func (verifyTool) PreApproved(call tool.Call) bool {
 	return err == nil && c.asks == ""
 }
 
-// Commands returns the current verify commands of a session: those of the configuration
-// (plugin.tool_shell.verify), otherwise those of AGENTS.md, otherwise make test if a Makefile
-// has that target, otherwise none.
-func (p *Plugin) Commands(session string) []string {
+// Commands returns the current verify commands for a folder, which is nil if it cannot be opened:
+// those of the configuration (plugin.tool_shell.verify), otherwise those of its AGENTS.md, otherwise
+// make test if its Makefile has that target, otherwise none.
+func (p *Plugin) Commands(w *workspace.Workspace) []string {
 	p.mu.Lock()
 	c := p.c
 	p.mu.Unlock()
@@ -129,16 +129,24 @@ func (p *Plugin) Commands(session string) []string {
 	if raw := c.Config("verify"); raw != nil && json.Unmarshal(raw, &configured) == nil {
 		return configured
 	}
+	if w == nil {
+		return nil
+	}
+	return Checks(w)
+}
+
+// commands returns the verify commands of a session.
+func (p *Plugin) commands(session string) []string {
 	dir, err := p.cfg.Folder(session)
 	if err != nil {
-		return nil
+		return p.Commands(nil)
 	}
 	w, err := p.cfg.Guard.Open(dir)
 	if err != nil {
-		return nil
+		return p.Commands(nil)
 	}
 	defer func() { _ = w.Close() }()
-	return Checks(w)
+	return p.Commands(w)
 }
 
 // Checks returns the verify commands that a folder brings.
