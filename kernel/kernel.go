@@ -238,8 +238,9 @@ func (k *Kernel) toolsOf(id string) []string {
 
 // drive sets up the plugins and the loop that uses them.
 func (k *Kernel) drive() (err error) {
+	spent := budget.New(budget.Config{Data: k.cfg.Data, Sessions: k.sessions, Saved: k.Sessions.Saved, Limit: k.Settings.Int})
 	k.Plugins, err = plugin.NewRegistry(plugin.Config{
-		Bus: k.Bus, Config: k.Settings, Tools: k.Tools, State: k.state, Secrets: k.cfg.Secrets, Denied: k.cfg.Denied, Log: k.cfg.Log,
+		Bus: k.Bus, Config: k.Settings, Tools: k.Tools, State: k.state, Secrets: k.cfg.Secrets, Denied: k.cfg.Denied, Log: k.cfg.Log, Budget: spent,
 		Strategy: func(id string) string { return k.Loop.StrategyOf(id) },
 	})
 	if err != nil {
@@ -259,7 +260,7 @@ func (k *Kernel) drive() (err error) {
 			i, model, err := k.Settings.Providers().Active()
 			return i.ID, model, err
 		},
-		Budget:        budget.New(budget.Config{Data: k.cfg.Data, Sessions: k.sessions, Saved: k.Sessions.Saved, Limit: k.Settings.Int}),
+		Budget:        spent,
 		Chosen:        k.chosen,
 		Fallbacks:     func() []string { return k.Settings.Texts("model.fallbacks") },
 		MaxIterations: func() int { return k.Settings.Int("loop.max_iterations") },

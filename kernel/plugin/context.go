@@ -31,7 +31,7 @@ type pluginContext struct {
 }
 
 func (c *pluginContext) Emit(kind, session string, payload any) error {
-	if err := c.may(kind); err != nil {
+	if err := c.may(kind, session); err != nil {
 		return err
 	}
 	raw, err := json.Marshal(payload)
@@ -51,7 +51,7 @@ func (c *pluginContext) Request(ctx context.Context, kind, session string, paylo
 	if !ok {
 		return event.Event{}, fmt.Errorf("plugin %s requests %s: %w: it is not a request", c.manifest.Name, kind, bus.ErrRefused)
 	}
-	if err := c.may(kind); err != nil {
+	if err := c.may(kind, session); err != nil {
 		return event.Event{}, err
 	}
 	p, err := c.emitter.AskRaw(kind, session, payload, replies...)
@@ -83,7 +83,12 @@ func (c *pluginContext) Fail(request string, err error) {
 	c.r.cfg.Bus.Fail(request, c.manifest.Name, err)
 }
 
-func (c *pluginContext) may(kind string) error {
+func (c *pluginContext) may(kind, session string) error {
+	if kind == event.LLMCallRequest.Name() && c.manifest.Category == Skill && c.r.spent != nil {
+		if err := c.r.spent.allow(session); err != nil {
+			return fmt.Errorf("plugin %s calls a model: %w", c.manifest.Name, err)
+		}
+	}
 	if event.IsExtension(kind) || c.manifest.Category == Skill || slices.Contains(emits[c.manifest.Category], kind) {
 		return nil // the bus refuses kinds that only the kernel emits
 	}

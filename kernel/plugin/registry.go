@@ -57,6 +57,8 @@ type Config struct {
 	Strategy func(session string) string
 	// Secrets are concealed in everything that plugins emit or store. Optional.
 	Secrets *masked.Secrets
+	// Budget limits what the calls of models cost that plugins make themselves. Optional.
+	Budget Budget
 	// Denied is called with every denial by a guard. Optional.
 	Denied func(Denial) error
 	Log    zerolog.Logger
@@ -67,6 +69,8 @@ type Registry struct {
 	cfg    Config
 	kernel *bus.Emitter
 	router *bus.Subscription
+	spent  *spending         // nil without a budget
+	counts *bus.Subscription // of it
 
 	guarding sync.Mutex             // held while guards change
 	guards   atomic.Pointer[guards] // nil without any
@@ -104,6 +108,12 @@ func NewRegistry(cfg Config) (*Registry, error) {
 	r.router, err = bus.On(cfg.Bus, bus.SubscribeOptions{Name: "plugin-router"}, event.LLMCallRequest, r.unrouted)
 	if err != nil {
 		return nil, err
+	}
+	if cfg.Budget != nil {
+		r.spent = &spending{budget: cfg.Budget, open: map[string]time.Time{}}
+		if r.counts, err = r.spent.follow(cfg.Bus); err != nil {
+			return nil, err
+		}
 	}
 	cfg.Bus.SetPanel(event.MemoryQueried.Name(), r.memories())
 	return r, nil
@@ -480,5 +490,8 @@ func (r *Registry) Stop() error {
 		}
 	}
 	r.router.Close()
+	if r.counts != nil {
+		r.counts.Close()
+	}
 	return errors.Join(errs...)
 }
