@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -81,6 +82,16 @@ func TestCoderMemory(t *testing.T) {
 	}
 	for _, wrong := range [][]string{{"memory", "forget"}, {"memory", "forget", "--all", kept[0].ID}, {"memory", "list", "--limit", "0"}, {"memory", "forget", "--folder", one, "--session", ""}, {"memory", "list", "--folder", ""}} {
 		ends(2, wrong...)
+	}
+	all := b.completes("memory", "forget", "")
+	if len(all) != 3 || !slices.Contains(all, kept[0].ID) || !slices.Contains(all, kept[1].ID) {
+		t.Errorf("memory forget is completed by %q, want the three memories, %q among them", all, kept)
+	}
+	if more := b.completes("memory", "forget", kept[0].ID, ""); len(more) != 2 || slices.Contains(more, kept[0].ID) {
+		t.Errorf("memory forget %s is completed by %q, want the two others", kept[0].ID, more)
+	}
+	if none := b.completes("memory", "forget", "none"); none != nil {
+		t.Errorf("memory forget none is completed by %q, want nothing", none)
 	}
 	if out := ends(1, "memory", "forget", kept[1].ID, kept[1].ID, "mem_none"); !strings.Contains(out, "1 memory was removed of the 2 that you have named") {
 		t.Errorf("memory forget of two, of which one is there: %s", out)

@@ -40,7 +40,14 @@ func each[T any](name func(T) string) func([]T) []string {
 	}
 }
 
-// completed are the commands whose first argument is the name of a thing that there is.
+// memories returns the names of the newest memories.
+func memories(ctx context.Context, g *daemon.Flags) ([]string, error) {
+	all, err := g.Memories(ctx, daemon.MemoryFilter{}, maxCompleted)
+	return each(func(m daemon.Memory) string { return m.ID })(all), err
+}
+
+// completed are the commands whose first argument is the name of a thing that there is; all arguments
+// of memory forget are.
 func completed() map[string]lister {
 	tools := namesAt("/api/tools", daemon.WithServers, each(func(t admin.Tool) string { return t.Name }))
 	servers := namesAt("/api/mcp/servers", daemon.WithServers, each(func(s admin.Server) string { return s.Name }))
@@ -52,7 +59,8 @@ func completed() map[string]lister {
 		"mcp call": tools, "mcp get": servers, "mcp remove": servers, "mcp restart": servers, "mcp edit": servers, "mcp logs": servers, "mcp tools": servers,
 		"mcp enable": servers, "mcp disable": servers, "mcp allow": servers, "mcp approve": servers, "mcp login": servers, "mcp logout": servers,
 		"catalog update": servers, "secret set": secrets, "secret remove": secrets,
-		"provider use": providers, "provider remove": providers, "provider test": providers,
+		"memory forget": memories,
+		"provider use":  providers, "provider remove": providers, "provider test": providers,
 	}
 }
 
@@ -64,10 +72,11 @@ func completeNames(g *daemon.Flags, root *cobra.Command) {
 			c = c.Commands()[slices.IndexFunc(c.Commands(), func(sub *cobra.Command) bool { return sub.Name() == name })]
 		}
 		c.ValidArgsFunction = func(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
-			if len(args) > 0 {
+			if len(args) > 0 && path != "memory forget" { // which takes several
 				return nil, cobra.ShellCompDirectiveDefault
 			}
-			return list.names(c.Context(), g, begun), cobra.ShellCompDirectiveNoFileComp
+			all := list.names(c.Context(), g, begun)
+			return slices.DeleteFunc(all, func(name string) bool { return slices.Contains(args, name) }), cobra.ShellCompDirectiveNoFileComp
 		}
 	}
 }

@@ -34,21 +34,28 @@ func TestCompletion(t *testing.T) {
 				{"secret remove to", []string{"to.ken", "token"}},
 				{"provider use lo", []string{"local"}},
 			} {
-				args := strings.Split(tt.line, " ")
-				out, said, code := b.in(b.dir, append([]string{"__complete"}, args...)...)
-				var got []string
-				for line := range strings.Lines(out) {
-					if line = strings.TrimSpace(line); !strings.HasPrefix(line, ":") {
-						got = append(got, line)
-					}
-				}
-				slices.Sort(got)
-				if code != 0 || !slices.Equal(got, tt.want) {
-					t.Errorf("%q is completed by %q, want %q (%d, %s)", tt.line, got, tt.want, code, said)
+				if got := b.completes(strings.Split(tt.line, " ")...); !slices.Equal(got, tt.want) {
+					t.Errorf("%q is completed by %q, want %q", tt.line, got, tt.want)
 				}
 			}
 		})
 	}
+}
+
+// completes returns what the shell offers for the last of some words, sorted.
+func (b *box) completes(words ...string) (got []string) {
+	b.t.Helper()
+	out, said, code := b.in(b.dir, append([]string{"__complete"}, words...)...)
+	if code != 0 {
+		b.t.Errorf("%q: the completion ends with %d: %s", words, code, said)
+	}
+	for line := range strings.Lines(out) {
+		if line = strings.TrimSpace(line); !strings.HasPrefix(line, ":") {
+			got = append(got, line)
+		}
+	}
+	slices.Sort(got)
+	return got
 }
 
 // A name that a shell would read as more than a word completes nothing.
