@@ -11,6 +11,9 @@ import (
 // lookTime is how long after it was opened a look can be joined.
 const lookTime = 100 * time.Millisecond
 
+// errNotOpened is the error of a look until it is taken.
+var errNotOpened = errors.New("the folder could not be looked at")
+
 // look is an open folder with its status, as it was at one moment. All that begin to use the folder
 // soon, while the first of them does, see the same.
 type look struct {
@@ -60,7 +63,7 @@ func (g *Gate) join(dir string, opens bool) (l *look, leave func() error) {
 	defer g.mu.Unlock()
 	l, joined := g.looks[dir]
 	if joined = joined && (l.opened.IsZero() || now.Sub(l.opened) < lookTime); !joined {
-		l = &look{}
+		l = &look{err: errNotOpened}
 		g.looks[dir] = l
 	}
 	if opens && l.opened.IsZero() {

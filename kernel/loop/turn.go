@@ -244,39 +244,47 @@ func failed(kind, format string, args ...any) error {
 // sequence asks the strategy what comes next until it is done.
 func (t *turn) sequence() (kind string, err error) {
 	for {
-		if err := context.Cause(t.ctx); err != nil {
-			return "cancelled", err
-		}
-		looked := t.l.cfg.Look(t.thread.id)
-		d, err := t.decide()
-		if d.Next != event.NextLLM || err != nil {
-			looked()
-		}
-		if err == nil {
-			switch d.Next {
-			case event.NextMemory:
-				err = t.recall(d)
-			case event.NextLLM:
-				err = t.model(d, looked)
-			case event.NextTool:
-				if err = t.volunteer(d.ToolCalls); err == nil {
-					err = t.callTools()
-				}
-			case event.NextDone:
-				var over bool
-				if over, err = t.finish(d); over && err == nil {
-					return "", nil
-				}
-			default:
-				err = failed("strategy", "the strategy %s decided %q, which is not a step", t.l.StrategyOf(t.thread.id), d.Next)
-			}
+		over, err := t.next()
+		if s, ok := errors.AsType[*stepError](err); ok {
+			return s.kind, err
 		}
 		if err != nil {
-			if s, ok := errors.AsType[*stepError](err); ok {
-				return s.kind, err
-			}
 			return "internal", err
 		}
+		if over {
+			return "", nil
+		}
+	}
+}
+
+// next asks the strategy what comes next, and does it; over reports whether that was the end.
+func (t *turn) next() (over bool, err error) {
+	if err := context.Cause(t.ctx); err != nil {
+		return false, &stepError{"cancelled", err}
+	}
+	looked := sync.OnceFunc(t.l.cfg.Look(t.thread.id))
+	defer looked()
+	d, err := t.decide()
+	if err != nil {
+		return false, err
+	}
+	if d.Next != event.NextLLM {
+		looked()
+	}
+	switch d.Next {
+	case event.NextLLM:
+		return false, t.model(d, looked)
+	case event.NextMemory:
+		return false, t.recall(d)
+	case event.NextTool:
+		if err := t.volunteer(d.ToolCalls); err != nil {
+			return false, err
+		}
+		return false, t.callTools()
+	case event.NextDone:
+		return t.finish(d)
+	default:
+		return false, failed("strategy", "the strategy %s decided %q, which is not a step", t.l.StrategyOf(t.thread.id), d.Next)
 	}
 }
 
