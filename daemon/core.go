@@ -154,14 +154,14 @@ func openCore(ctx context.Context, st *stores) (_ *core, err error) {
 	c.web = tool_web.New(sandbox.Web{Listens: st.sandboxes.Listens}, c.shell, k.Artifacts)
 	c.plan = tool_plan.New(k.Sessions)
 	k.Dispatch.SetWitness(c.shell.Unreviewed)
-	c.coder = strategy_coder.New(strategy_coder.Config{Folder: c.folder, Open: c.gate.Open, Verify: c.shell})
+	c.coder = strategy_coder.New(strategy_coder.Config{Folder: c.folder, Look: c.gate.Look, Verify: c.shell})
 	c.library = agentskill.NewLibrary(at.UserSkills()...)
 	c.library.Also(c.packages.skillFolders)
-	c.skills = skills.New(skills.Config{Library: c.library, Open: c.openSkills, Hidden: func(dir string) bool {
+	c.skills = skills.New(skills.Config{Library: c.library, Open: c.openSkills, Look: c.lookAtSkills, Hidden: func(dir string) bool {
 		return (inside(dir, at.Config) || inside(dir, at.data.Name())) && !c.packages.shows(dir)
 	}})
 	k.AddNotes(c.skills.Catalogue)
-	c.helpers = agent_tool.New(k.Sessions, k.Loop, agent_tool.Files{Open: c.openSkills, User: at.UserAgents(), Known: k.Tools.Snapshot})
+	c.helpers = agent_tool.New(k.Sessions, k.Loop, agent_tool.Files{Open: c.openSkills, Look: c.lookAtSkills, User: at.UserAgents(), Known: k.Tools.Snapshot})
 	k.AddStanding(c.shell.Note)
 	k.AddStanding(c.helpers.Note)
 	c.plugins = newThirdParty(c)

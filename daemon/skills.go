@@ -137,6 +137,16 @@ func (g *Flags) withFolder(dir string, f func(p Paths, settings *config.Store, w
 // openSkills is openTrusted for the library of skills.
 func (c *core) openSkills(session string) (in *agentskill.Folder, done func()) {
 	w, done := c.openTrusted(session)
+	return skillsOf(w, done)
+}
+
+// lookAtSkills is openSkills for what a model is told in a request.
+func (c *core) lookAtSkills(session string) (in *agentskill.Folder, done func()) {
+	w, done := trusted(c.gate.Look(session))
+	return skillsOf(w, done)
+}
+
+func skillsOf(w *workspace.Workspace, done func()) (*agentskill.Folder, func()) {
 	if w == nil {
 		return nil, done
 	}
@@ -146,20 +156,20 @@ func (c *core) openSkills(session string) (in *agentskill.Folder, done func()) {
 // openTrusted opens the folder that a session works in, if it is trusted; otherwise the
 // workspace is nil. The session "" works where yaya does.
 func (c *core) openTrusted(session string) (w *workspace.Workspace, done func()) {
-	var trusted bool
-	var err error
 	if session == "" {
-		var st folder.Status
-		w, st, err = c.st.folders.Open(c.st.workspace)
-		trusted = st.Trusted
-	} else {
-		w, trusted, err = c.gate.Open(session)
+		w, st, err := c.st.folders.Open(c.st.workspace)
+		return trusted(w, st.Trusted, err)
 	}
+	return trusted(c.gate.Open(session))
+}
+
+// trusted returns an open folder if it is trusted.
+func trusted(w *workspace.Workspace, is bool, err error) (_ *workspace.Workspace, done func()) {
 	if w == nil {
 		return nil, func() {}
 	}
 	done = func() { _ = w.Close() } // nothing was written
-	if err != nil || !trusted {
+	if err != nil || !is {
 		done()
 		return nil, func() {}
 	}

@@ -158,8 +158,8 @@ func (l *later) stands(session string) (out []event.TurnNote) {
 	return out
 }
 
-// SetLook registers how all that opens the folder of a session for a time sees the same; see
-// [loop.Config]. Register before [Kernel.Start].
+// SetLook registers f, which has the readers of a session's folder share one opening of it until done
+// is called; see [loop.Config]. Register before [Kernel.Start].
 func (k *Kernel) SetLook(f func(session string) (done func())) {
 	k.later.mu.Lock()
 	defer k.later.mu.Unlock()

@@ -40,8 +40,7 @@ func ParentsOf(path string) ([]ID, error) {
 	return up, errors.Join(err, unix.Close(fd))
 }
 
-// openFolder does without what os.Open does beside it: asking the system whether one can wait for the
-// folder.
+// openFolder avoids os.Open, which also registers each folder with the poller.
 func openFolder(path string) (fd int, err error) {
 	for {
 		fd, err = unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)

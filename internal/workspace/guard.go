@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"sync"
 
+	"github.com/yaya-ai/yaya/internal/errnos"
 	"github.com/yaya-ai/yaya/internal/hostfile"
 )
 
@@ -87,9 +88,13 @@ func (g *Guard) check(root *os.Root, dir string) error {
 	if err := g.compare(up, dir); err != nil {
 		return err
 	}
-	for _, mount := range mountsBelow(folder) { // a bind mount can bring anything into it
+	mounts, err := mountsBelow(folder)
+	if err != nil {
+		return fmt.Errorf("workspace %s: the mounts in it are not known: %w", dir, err)
+	}
+	for _, mount := range mounts { // a bind mount can bring anything into it
 		up, err := hostfile.ParentsOf(mount)
-		if opening := (*fs.PathError)(nil); errors.As(err, &opening) {
+		if opening := (*fs.PathError)(nil); errors.As(err, &opening) && !isShort(err) {
 			continue // it is a file, or tools cannot enter it either
 		}
 		if err == nil {
@@ -100,6 +105,12 @@ func (g *Guard) check(root *os.Root, dir string) error {
 		}
 	}
 	return nil
+}
+
+// isShort reports whether the process or the machine has too little of something: that says nothing
+// about a folder.
+func isShort(err error) bool {
+	return errors.Is(err, errnos.TooManyFiles) || errors.Is(err, errnos.SystemFiles) || errors.Is(err, errnos.NoMemory)
 }
 
 // compare refuses a folder because of the folders above it, which come after it in up, or those
@@ -176,7 +187,7 @@ func ancestry(dir string) (up []hostfile.ID, there bool, err error) {
 	there = true
 	for at := dir; ; at = filepath.Dir(at) {
 		up, err := hostfile.ParentsOf(at)
-		if errors.Is(err, fs.ErrNotExist) && at != filepath.Dir(at) {
+		if opening := (*fs.PathError)(nil); errors.As(err, &opening) && errors.Is(err, fs.ErrNotExist) && at != filepath.Dir(at) {
 			there = false
 			continue
 		}

@@ -3,6 +3,7 @@ package workspace
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"strconv"
 	"strings"
@@ -19,15 +20,15 @@ const maxTable = 256 << 10
 
 // mountsBelow returns the paths at which something is mounted in an open folder. It reads the table
 // each time: poll(2) tells of a new mount, but not that a folder above one was renamed.
-func mountsBelow(folder *os.File) []string {
+func mountsBelow(folder *os.File) ([]string, error) {
 	raw, err := folder.SyscallConn()
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	var dir string
-	err = raw.Control(func(fd uintptr) { dir, _ = os.Readlink("/proc/self/fd/" + strconv.Itoa(int(fd))) }) //nolint:gosec // a descriptor fits
-	if err != nil || dir == "" {
-		return nil
+	cerr := raw.Control(func(fd uintptr) { dir, err = os.Readlink("/proc/self/fd/" + strconv.Itoa(int(fd))) }) //nolint:gosec // a descriptor fits
+	if err = errors.Join(err, cerr); err != nil {
+		return nil, err
 	}
 	buf := tables.Get().(*[]byte) //nolint:forcetypeassert // the pool has nothing else
 	defer func() {
@@ -36,7 +37,7 @@ func mountsBelow(folder *os.File) []string {
 		}
 	}()
 	if *buf, err = table((*buf)[:0]); err != nil {
-		return nil
+		return nil, fmt.Errorf("/proc/self/mountinfo: %w", err)
 	}
 	prefix := []byte(strings.TrimSuffix(dir, "/") + "/")
 	var out []string
@@ -53,12 +54,11 @@ func mountsBelow(folder *os.File) []string {
 			out = append(out, string(at))
 		}
 	}
-	return out
+	return out, nil
 }
 
-// table appends the table of mounts to a buffer. It does without what os.ReadFile does beside it:
-// preparing to wait for the file, and reading it in small pieces, each of which the system finds from
-// the beginning.
+// table appends the table of mounts to a buffer. It avoids os.ReadFile, which registers the file with the
+// poller and reads pieces of 512 bytes at first: for each, the system makes the table from its beginning.
 func table(buf []byte) ([]byte, error) {
 	fd, err := retried(func() (int, error) { return unix.Open("/proc/self/mountinfo", unix.O_RDONLY|unix.O_CLOEXEC, 0) })
 	if err != nil {

@@ -5,4 +5,4 @@ package workspace
 import "os"
 
 // mountsBelow knows of no mounts: these systems have no bind mounts.
-func mountsBelow(*os.File) []string { return nil }
+func mountsBelow(*os.File) ([]string, error) { return nil, nil }

@@ -64,10 +64,11 @@ type Workspace struct {
 // Close closes the folder.
 func (w *Workspace) Close() error { return w.closing() }
 
-// Lent returns the same open folder for somebody else, whose Close calls f instead.
-func (w *Workspace) Lent(f func() error) *Workspace {
+// Lent returns the same open folder under another path of it, for somebody whose Close calls f
+// instead.
+func (w *Workspace) Lent(dir string, f func() error) *Workspace {
 	lent := *w
-	lent.closing = f
+	lent.dir, lent.closing = dir, f
 	return &lent
 }
 

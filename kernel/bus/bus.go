@@ -104,7 +104,7 @@ type answered struct {
 	err error
 }
 
-// New returns a running bus.
+// New returns a running bus; the caller closes it.
 func New(cfg Config) *Bus {
 	cfg.HandlerTimeout = cmp.Or(cfg.HandlerTimeout, 30*time.Second)
 	b := &Bus{cfg: cfg, seed: maphash.MakeSeed(), waiters: map[string]waiter{}, work: workers{wake: make(chan struct{}, maxIdle)}}

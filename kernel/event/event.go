@@ -94,7 +94,7 @@ var (
 	bridgePattern = lazyregexp.New(`^_bridge:[a-z0-9][a-z0-9:_-]{0,127}$`)
 )
 
-// sessPattern describes what namesSession accepts: every event asks.
+// sessPattern describes the ids that namesSession accepts, in a loop, since each event is checked.
 const sessPattern = `^[A-Za-z0-9_-]{1,128}$`
 
 func namesSession(id string) bool {

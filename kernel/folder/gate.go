@@ -38,7 +38,7 @@ type Gate struct {
 	mu       sync.Mutex
 	sessions map[string]answer        // by root session: what holds for it alone
 	asking   map[string]chan struct{} // by root session and digest; closed with the answer
-	looks    map[string]*look         // by folder: those that can be joined
+	looks    map[string]*look         // by session: those that are held
 }
 
 // answer is a person's answer for one session.

@@ -8,73 +8,93 @@ import (
 	"github.com/yaya-ai/yaya/internal/workspace"
 )
 
-// lookTime is how long after it was opened a look can be joined.
+// lookTime is how long a look can be joined, from when it began.
 const lookTime = 100 * time.Millisecond
 
-// errNotOpened is the error of a look until it is taken.
+// errNotOpened is the error of a look until it has been taken.
 var errNotOpened = errors.New("the folder could not be looked at")
 
-// look is an open folder with its status, as it was at one moment. All that begin to use the folder
-// soon, while the first of them does, see the same.
+// look is a session's folder, open, with its status, as both were at one moment.
 type look struct {
 	once sync.Once
 	w    *workspace.Workspace // nil if the folder cannot be opened
 	st   Status
 	err  error
 
-	users  int       // with the lock of the gate, as opened
-	opened time.Time // 0 before that
+	users int       // with the lock of the gate, as began
+	began time.Time // 0 before that
 }
 
 // Open opens the folder that a session works in, and reports whether the session may use it, as
-// [Gate.Trusted] does: that concerns what is open, whatever happens to its path meanwhile. The caller
-// closes the workspace. Callers see the same as the one that has opened the folder up to 100 ms before
-// them, until that one closes it or its [Gate.Hold] ends, or the trust in a folder changes here.
+// [Gate.Trusted] does: that concerns the open folder, whatever happens to its path meanwhile. The
+// caller closes the workspace.
 func (g *Gate) Open(session string) (w *workspace.Workspace, trusted bool, err error) {
 	dir, err := g.cfg.Folder(session)
 	if err != nil {
 		return nil, false, err
 	}
-	l, leave := g.join(dir, true)
+	w, st, err := g.cfg.Store.Open(dir)
+	if w == nil {
+		return nil, false, err
+	}
+	return w, g.mayUse(session, st, err), nil
+}
+
+// mayUse reports whether a session may use a folder with that status.
+func (g *Gate) mayUse(session string, st Status, err error) bool {
+	return err == nil && (st.Trusted || g.of(session, st.Digest()).trusted)
+}
+
+// Hold makes all calls of [Gate.Look] for a session share one opening of its folder, until end is
+// called. A session has one hold at a time; another one takes its place.
+func (g *Gate) Hold(session string) (end func()) {
+	l := &look{users: 1, err: errNotOpened}
+	g.mu.Lock()
+	g.looks[session] = l
+	g.mu.Unlock()
+	leave := g.leave(l)
+	return func() {
+		g.mu.Lock()
+		if g.looks[session] == l {
+			delete(g.looks, session)
+		}
+		g.mu.Unlock()
+		_ = leave() // nothing was written
+	}
+}
+
+// Look is [Gate.Open] for what a request for a model is made of: during a [Gate.Hold] of the session,
+// callers get what the first of them has opened up to 100 ms before, unless the trust in a folder has
+// been changed here meanwhile.
+func (g *Gate) Look(session string) (w *workspace.Workspace, trusted bool, err error) {
+	now := time.Now()
+	g.mu.Lock()
+	l := g.looks[session]
+	if l == nil || (!l.began.IsZero() && now.Sub(l.began) >= lookTime) {
+		g.mu.Unlock()
+		return g.Open(session)
+	}
+	if l.began.IsZero() {
+		l.began = now
+	}
+	l.users++
+	g.mu.Unlock()
+	leave := g.leave(l)
+	dir, err := g.cfg.Folder(session)
+	if err != nil {
+		return nil, false, errors.Join(err, leave())
+	}
 	l.once.Do(func() { l.w, l.st, l.err = g.cfg.Store.Open(dir) })
 	if l.w == nil {
 		return nil, false, errors.Join(l.err, leave())
 	}
-	trusted = l.err == nil && (l.st.Trusted || g.of(session, l.st.Digest()).trusted)
-	return l.w.Lent(leave), trusted, nil
+	return l.w.Lent(l.w.Dir(), leave), g.mayUse(session, l.st, l.err), nil
 }
 
-// Hold makes all that open the folder of a session until end is called, within 100 ms of each other,
-// see the same.
-func (g *Gate) Hold(session string) (end func()) {
-	dir, err := g.cfg.Folder(session)
-	if err != nil {
-		return func() {} // nobody can open it
-	}
-	_, leave := g.join(dir, false)
-	return func() { _ = leave() } // nothing was written
-}
-
-// join returns the present look at a folder, or else a new one. leave has to be called, and does
-// nothing if it is called again.
-func (g *Gate) join(dir string, opens bool) (l *look, leave func() error) {
-	now := time.Now()
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	l, joined := g.looks[dir]
-	if joined = joined && (l.opened.IsZero() || now.Sub(l.opened) < lookTime); !joined {
-		l = &look{err: errNotOpened}
-		g.looks[dir] = l
-	}
-	if opens && l.opened.IsZero() {
-		l.opened = now
-	}
-	l.users++
-	return l, sync.OnceValue(func() error {
+// leave ends one use of a look, once however often it is called. The last user closes the folder.
+func (g *Gate) leave(l *look) func() error {
+	return sync.OnceValue(func() error {
 		g.mu.Lock()
-		if !joined && g.looks[dir] == l {
-			delete(g.looks, dir)
-		}
 		l.users--
 		last := l.users == 0
 		g.mu.Unlock()

@@ -2,6 +2,7 @@ package folder_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -15,16 +16,6 @@ import (
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
-// sees opens the folder of a session and returns how it is found. The workspace stays open.
-func (w *world) sees(session string) (in *workspace.Workspace, trusted bool) {
-	w.t.Helper()
-	in, trusted, err := w.gate.Open(session)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return in, trusted
-}
-
 func closed(t *testing.T, in *workspace.Workspace) {
 	t.Helper()
 	if err := in.Close(); err != nil {
@@ -32,8 +23,8 @@ func closed(t *testing.T, in *workspace.Workspace) {
 	}
 }
 
-// SEC-3: whether a folder may be used concerns the folder that is open: it is found by a link, and
-// stays the same when the link leads elsewhere.
+// SEC-3: whether a folder may be used concerns the folder that is open: it stays the same when the link
+// that led to it leads elsewhere. Its paths are those below the link, which tools use.
 func TestOpen(t *testing.T) {
 	w := newWorld(t)
 	if err := w.admit("s", "t"); err != nil {
@@ -47,10 +38,13 @@ func TestOpen(t *testing.T) {
 		t.Skip(err)
 	}
 	w.dir = link
-	in, trusted := w.sees("s")
+	in, trusted, err := w.gate.Open("s")
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer closed(t, in)
-	if !trusted || in.Dir() != real {
-		t.Errorf("Open by a link = %q, trusted %v; want %q, true", in.Dir(), trusted, real)
+	if at, err := in.Clean(filepath.Join(link, "f")); !trusted || at != "f" || err != nil {
+		t.Errorf("Open by a link: trusted %v, the file f is %q (%v); want true, f", trusted, at, err)
 	}
 	if err := os.Remove(link); err != nil {
 		t.Fatal(err)
@@ -62,113 +56,180 @@ func TestOpen(t *testing.T) {
 		t.Errorf("after the link has changed, f is %q (%v), want that of the folder that was opened", text, err)
 	}
 	w.dir = filepath.Join(real, "gone")
-	if in, trusted, err := w.gate.Open("s"); in != nil || trusted || err == nil {
-		t.Errorf("Open of a folder that is gone = %v, %v, %v; want an error", in, trusted, err)
+	for name, open := range map[string]func(string) (*workspace.Workspace, bool, error){"Open": w.gate.Open, "Look": w.gate.Look} {
+		if in, trusted, err := open("s"); in != nil || trusted || err == nil {
+			t.Errorf("%s of a folder that is gone = %v, %v, %v; want an error", name, in, trusted, err)
+		}
 	}
 }
 
-// Uses of a folder that overlap see the same, for a short time, and until the trust in a folder changes.
-func TestSharedLooks(t *testing.T) {
+// watched is a world whose store counts how often folders are looked at.
+type watched struct {
+	*world
+	looks int
+}
+
+func watch(t *testing.T) *watched {
+	t.Helper()
+	w := &watched{world: newWorld(t)}
+	root, err := os.OpenRoot(w.data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = root.Close() })
+	w.store = folder.NewStore(root, nil, func(*workspace.Workspace) ([]folder.Item, error) { w.looks++; return w.items, nil })
+	w.gate = folder.NewGate(folder.GateConfig{
+		Store: w.store, Folder: func(string) (string, error) { return w.dir, nil },
+		Ask: func(context.Context, tool.Call, tool.Definition, string) (approval.Decision, error) {
+			return w.answer()
+		},
+	})
+	return w
+}
+
+// agree trusts the folder as it is.
+func (w *watched) agree() {
+	w.t.Helper()
+	st, err := w.store.Status(w.dir)
+	if err == nil {
+		_, err = w.store.Trust(w.dir, st.Digest(), "test")
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.looks = 0
+}
+
+// look looks at the folder of a session and uses it.
+func (w *watched) look(session string) (trusted bool) {
+	w.t.Helper()
+	in, trusted, err := w.gate.Look(session)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if _, _, err := in.Tree(w.t.Context(), ".", 1, 10); err != nil {
+		w.t.Errorf("the folder cannot be read: %v", err)
+	}
+	closed(w.t, in)
+	closed(w.t, in) // which takes nothing from others
+	return trusted
+}
+
+// A session that holds its folder shares one look at it, for 100 ms, until the trust in a folder changes
+// or the hold ends. Other sessions, and whoever does not ask for a look, see the folder as it is now:
+// hooks and tools do.
+func TestHold(t *testing.T) {
+	evil := folder.Item{Kind: folder.Hook, Runs: "evil"}
+	for name, tc := range map[string]struct {
+		then func(w *watched)
+		same bool // the folder is seen as it was
+	}{
+		"at once":              {func(*watched) {}, true},
+		"99 ms later":          {func(*watched) { time.Sleep(99 * time.Millisecond) }, true},
+		"100 ms later":         {func(*watched) { time.Sleep(100 * time.Millisecond) }, false},
+		"after a revocation":   {func(w *watched) { w.revoke() }, false},
+		"under another hold":   {func(w *watched) { w.t.Cleanup(w.gate.Hold("s")) }, false},
+		"when another one has": {func(w *watched) { w.gate.Hold("other")() }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := watch(t)
+				w.agree()
+				end := w.gate.Hold("s")
+				time.Sleep(time.Hour) // the time runs from the first look
+				if !w.look("s") || !w.look("s") || w.looks != 1 {
+					t.Fatalf("the folder was looked at %d times, want that it is trusted, and once", w.looks)
+				}
+				w.items = append(w.items[:len(w.items):len(w.items)], evil)
+				tc.then(w)
+				if got := w.look("s"); got != tc.same {
+					t.Errorf("a folder that has changed is trusted: %v, want %v", got, tc.same)
+				}
+				if w.look("other") {
+					t.Error("another session sees the folder as it was, want as it is")
+				}
+				in, trusted, err := w.gate.Open("s")
+				if err != nil || trusted || w.gate.Trusted("s") {
+					t.Errorf("Open: trusted %v (%v), want false", trusted, err)
+				}
+				closed(t, in)
+				end()
+				end()
+				if w.look("s") {
+					t.Error("after the hold has ended, the folder is trusted, want that it is looked at again")
+				}
+			})
+		})
+	}
+}
+
+func (w *watched) revoke() {
+	w.t.Helper()
+	if _, err := w.store.Revoke(w.dir, "test"); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// A hold that ends while its look is in use leaves it open for its users.
+func TestHoldEndsFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := watch(t)
+		w.answer = say(event.ApproveForSession, "")
 		if err := w.admit("s", "t"); err != nil {
 			t.Fatal(err)
 		}
-		known := w.items
-		change := func() {
-			w.items = append(w.items[:len(w.items):len(w.items)], folder.Item{Kind: folder.Server, Runs: "evil"})
+		end := w.gate.Hold("s")
+		in, trusted, err := w.gate.Look("s")
+		if err != nil || !trusted {
+			t.Fatalf("Look = %v, %v; want trusted for the session", trusted, err)
 		}
-		for name, tc := range map[string]struct {
-			until func()
-			same  bool
-		}{
-			"at once":            {func() {}, true},
-			"soon":               {func() { time.Sleep(99 * time.Millisecond) }, true},
-			"later":              {func() { time.Sleep(100 * time.Millisecond) }, false},
-			"after a revocation": {func() { revoked(t, w) }, false},
-		} {
-			w.items = known
-			in, trusted := w.sees("s")
-			if !trusted {
-				t.Fatalf("%s: the folder is not trusted, want that it is", name)
-			}
-			change()
-			tc.until()
-			second, same := w.sees("s")
-			if same != tc.same {
-				t.Errorf("%s, the second use of a folder that has changed is of a trusted one: %v, want %v", name, same, tc.same)
-			}
-			closed(t, in)
-			if _, _, err := second.Tree(t.Context(), ".", 1, 10); err != nil {
-				t.Errorf("%s: the second user reads %v after the first has closed the folder", name, err)
-			}
-			third, still := w.sees("s")
-			if still {
-				t.Errorf("%s: the folder is trusted after its first user has closed it, want that it is looked at again", name)
-			}
-			closed(t, second)
-			closed(t, second) // which takes nothing from the third
-			if _, _, err := third.Tree(t.Context(), ".", 1, 10); err != nil {
-				t.Errorf("%s: the third user reads %v", name, err)
-			}
-			closed(t, third)
-			w.items = known
-			if err := w.admit("s", "t"); err != nil {
-				t.Fatal(err)
-			}
+		end()
+		if _, _, err := in.Tree(t.Context(), ".", 1, 10); err != nil {
+			t.Errorf("after the hold has ended, the folder cannot be read: %v", err)
 		}
+		closed(t, in)
+		if _, _, err := in.Tree(t.Context(), ".", 1, 10); err == nil {
+			t.Error("after its last user, the folder is open, want that it is closed")
+		}
+		w.gate.Hold("s")() // without a use
 	})
 }
 
-func revoked(t *testing.T, w *world) {
-	t.Helper()
-	if _, err := w.store.Revoke(w.dir, "test"); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// While a session holds its folder, all see the same, whether or not their uses overlap; what holds for
-// one session alone does not for others.
-func TestHold(t *testing.T) { synctest.Test(t, hold) }
-
-func hold(t *testing.T) {
-	looks := 0
+// A look that panics is an error for those that share it.
+func TestBrokenLook(t *testing.T) {
 	w := newWorld(t)
 	root, err := os.OpenRoot(w.data)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = root.Close() }()
-	w.store = folder.NewStore(root, nil, func(*workspace.Workspace) ([]folder.Item, error) { looks++; return w.items, nil })
-	w.gate = folder.NewGate(folder.GateConfig{
-		Store: w.store, Folder: func(string) (string, error) { return w.dir, nil },
-		Ask: func(_ context.Context, _ tool.Call, _ tool.Definition, _ string) (approval.Decision, error) {
-			return say(event.ApproveForSession, "")()
-		},
-	})
+	store := folder.NewStore(root, nil, func(*workspace.Workspace) ([]folder.Item, error) { panic("once") })
+	gate := folder.NewGate(folder.GateConfig{Store: store, Folder: func(string) (string, error) { return w.dir, nil }})
+	defer gate.Hold("s")()
+	func() {
+		defer func() { _ = recover() }()
+		_, _, err := gate.Look("s")
+		t.Errorf("the first look = %v, want a panic", err)
+	}()
+	if in, trusted, err := gate.Look("s"); in != nil || trusted || err == nil {
+		t.Errorf("the second look = %v, %v, %v; want an error", in, trusted, err)
+	}
+}
+
+// A change of the trusted folders that cannot be written changes nothing.
+func TestFailedRevocation(t *testing.T) {
+	w := newWorld(t)
 	if err := w.admit("s", "t"); err != nil {
 		t.Fatal(err)
 	}
-	looks = 0
-	end := w.gate.Hold("s")
-	for range 3 {
-		in, trusted := w.sees("s")
-		closed(t, in)
-		other, theirs := w.sees("another")
-		closed(t, other)
-		if !trusted || theirs {
-			t.Errorf("trusted by the session that trusts it: %v, by another: %v; want true and false", trusted, theirs)
-		}
+	way := filepath.Join(w.data, "folders", fmt.Sprintf(".trusted.json.%d.tmp", os.Getpid()))
+	if err := os.MkdirAll(filepath.Join(way, "in the way"), 0o700); err != nil {
+		t.Fatal(err)
 	}
-	if looks != 1 {
-		t.Errorf("the folder was looked at %d times, want once", looks)
+	if _, err := w.store.Revoke(w.dir, "test"); err == nil {
+		t.Fatal("Revoke = nil where the file cannot be written, want an error")
 	}
-	end()
-	end()
-	in, _ := w.sees("s")
-	closed(t, in)
-	w.gate.Hold("s")() // without a use
-	if looks != 2 {
-		t.Errorf("after the hold has ended, the folder was looked at %d times in all, want 2", looks)
+	if !w.gate.Trusted("s") {
+		t.Error("the folder is not trusted, want what the file says")
 	}
 }

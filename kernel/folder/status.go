@@ -43,7 +43,7 @@ func (s *Store) Status(dir string) (Status, error) {
 	return st, err
 }
 
-// Open opens a folder, and returns its status: that of what is open, whatever happens to its path
+// Open opens a folder, and returns its status: that of the open folder, whatever happens to its path
 // meanwhile. The caller closes the workspace, which is open even with an error if it is not nil: the
 // folder is there then, but cannot be judged.
 func (s *Store) Open(dir string) (*workspace.Workspace, Status, error) {
@@ -53,13 +53,13 @@ func (s *Store) Open(dir string) (*workspace.Workspace, Status, error) {
 	}
 	w, err := s.guard.Open(at)
 	if err != nil {
-		return nil, Status{}, fmt.Errorf("look at %s: %w", at, err)
+		return nil, Status{}, fmt.Errorf("look at the folder: %w", err)
 	}
 	st, err := s.judge(w)
-	return w, st, err
+	return w.Lent(dir, w.Close), st, err // paths are told and taken by this name of it
 }
 
-// judge returns the status of an open folder.
+// judge returns the status of a folder that is open under its resolved path.
 func (s *Store) judge(w *workspace.Workspace) (Status, error) {
 	at := w.Dir()
 	items, err := s.inspect(w)

@@ -51,7 +51,8 @@ func (t *turn) model(d event.DecideResponse, looked func()) error {
 				if again, err := t.instead(req, r); err != nil || !again {
 					return cmp.Or(err, t.unanswering(req, r))
 				}
-				if req, seen, err = t.fitting(d); err != nil {
+				req, seen, err = t.request(d)
+				if req, seen, err = t.fitted(d, req, seen, err); err != nil {
 					return err
 				}
 				try = -1
@@ -82,14 +83,16 @@ func (t *turn) first(d event.DecideResponse, looked func()) (req event.LLMReques
 	if err := t.step(); err != nil {
 		return req, 0, err
 	}
-	return t.fitting(d)
+	req, seen, err = t.request(d)
+	looked()
+	return t.fitted(d, req, seen, err)
 }
 
-// fitting returns the request of a step, for which it makes room if it nears the window.
-func (t *turn) fitting(d event.DecideResponse) (req event.LLMRequest, seen int, err error) {
-	req, seen, err = t.request(d)
+// fitted returns a request of a step, or another one that it has made room for if that nears the
+// window.
+func (t *turn) fitted(d event.DecideResponse, req event.LLMRequest, seen int, err error) (event.LLMRequest, int, error) {
 	if err == nil && t.relieve(req) {
-		req, seen, err = t.request(d)
+		return t.request(d)
 	}
 	return req, seen, err
 }

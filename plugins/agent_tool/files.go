@@ -33,17 +33,29 @@ const noteAgents = "sub-agents"
 type Files struct {
 	// Open opens the folder that a session works in, if it is trusted; otherwise it is nil.
 	Open func(session string) (in *agentskill.Folder, done func())
+	// Look is Open for the note on them, which a request of a model has; nil means Open.
+	Look func(session string) (in *agentskill.Folder, done func())
 	// User is the folder of the user's files.
 	User string
 	// Known are the tools that the list of a file can name. Without it, no name is checked.
 	Known func() *tool.Snapshot
 }
 
-func (f Files) look(session string) agentfile.Set {
-	if f.Open == nil {
+func (f Files) look(session string) agentfile.Set { return f.in(f.Open, session) }
+
+// noted is look for the note.
+func (f Files) noted(session string) agentfile.Set {
+	if f.Look == nil {
+		return f.look(session)
+	}
+	return f.in(f.Look, session)
+}
+
+func (f Files) in(open func(session string) (*agentskill.Folder, func()), session string) agentfile.Set {
+	if open == nil {
 		return agentfile.Look(nil, f.User)
 	}
-	in, done := f.Open(session)
+	in, done := open(session)
 	defer done()
 	return agentfile.Look(in, f.User)
 }
@@ -104,7 +116,7 @@ func (p *Plugin) HealthCheck(_ context.Context, c plugin.Context) plugin.HealthR
 // Note tells a model which sub-agents files describe; its text is empty without files.
 func (p *Plugin) Note(session string) event.TurnNote {
 	note := event.TurnNote{Name: noteAgents}
-	all := p.files.look(session).Files
+	all := p.files.noted(session).Files
 	if len(all) == 0 {
 		return note
 	}

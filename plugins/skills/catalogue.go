@@ -29,7 +29,7 @@ func (p *Plugin) Catalogue(session string, window int, offered []string) string 
 	if len(offered) > 0 && !slices.Contains(offered, ToolName) {
 		return ""
 	}
-	in, done := p.cfg.Open(session)
+	in, done := p.cfg.Look(session)
 	defer done()
 	return catalogue(forModels(p.cfg.Library.Look(in)), window/100*bytesPerToken)
 }

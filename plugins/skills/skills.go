@@ -46,6 +46,8 @@ type Config struct {
 	// Open opens the folder that a session works in, if it is trusted; otherwise the folder
 	// is nil. The session "" is yaya itself. close ends the use of the folder.
 	Open func(session string) (in *agentskill.Folder, close func())
+	// Look is Open for the catalogue, which a request of a model has; nil means Open.
+	Look func(session string) (in *agentskill.Folder, close func())
 	// Hidden reports whether commands of agents cannot read a folder; nil means that they
 	// read all.
 	Hidden func(dir string) bool
@@ -61,6 +63,9 @@ type Plugin struct {
 
 // New returns the plugin.
 func New(cfg Config) *Plugin {
+	if cfg.Look == nil {
+		cfg.Look = cfg.Open
+	}
 	if cfg.Hidden == nil {
 		cfg.Hidden = func(string) bool { return false }
 	}

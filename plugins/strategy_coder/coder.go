@@ -16,6 +16,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"path/filepath"
 	"slices"
 	"sync"
 
@@ -75,9 +76,8 @@ type turn struct {
 type Config struct {
 	// Folder returns the absolute path that a session works in.
 	Folder func(session string) (string, error)
-	// Open opens that folder under its canonical path, and reports whether it may instruct the
-	// agent.
-	Open   func(session string) (w *workspace.Workspace, trusted bool, err error)
+	// Look opens that folder, and reports whether it may instruct the agent.
+	Look   func(session string) (w *workspace.Workspace, trusted bool, err error)
 	Verify Verifier
 }
 
@@ -235,6 +235,7 @@ func (p *Plugin) decide(ctx context.Context, session string, st event.LoopState,
 	in := &place{session: session, cfg: &p.cfg}
 	defer in.close()
 	t := p.of(ctx, in, session, st)
+	in.close() // describing it may have taken long: whether it may instruct is asked again
 	if len(st.Pending) > 0 {
 		return event.DecideResponse{Next: event.NextTool}, nil
 	}
@@ -263,8 +264,8 @@ func (p *Plugin) decide(ctx context.Context, session string, st event.LoopState,
 	return event.DecideResponse{Next: event.NextLLM, Provider: instance.ID, Model: model, System: cmp.Or(setting(c, "system_prompt", ""), DefaultPrompt), Notes: p.notes(in, t, st)}, nil
 }
 
-// place is a session's folder during one decision. It is opened when it is first needed, and then
-// once: what a decision reads, and whether it may follow it, is of one moment.
+// place is a session's folder during one decision, opened when it is first needed. Its texts, and
+// whether it may instruct the agent, are of one moment.
 type place struct {
 	session string
 	cfg     *Config
@@ -279,24 +280,31 @@ type place struct {
 func (a *place) opened() *workspace.Workspace {
 	if !a.asked {
 		a.asked = true
-		a.w, a.trusted, a.err = a.cfg.Open(a.session)
+		a.w, a.trusted, a.err = a.cfg.Look(a.session)
 	}
 	return a.w
 }
 
+// close closes the folder; opened opens it again.
 func (a *place) close() {
 	if a.w != nil {
 		_ = a.w.Close() // nothing was written
 	}
+	a.asked, a.w, a.trusted, a.err = false, nil, false, nil
 }
 
 // remembered is the folder whose memories a session has, and "" if it has none: because the folder is not
 // there, or is not trusted, and may then have said what is remembered.
 func (a *place) remembered() string {
-	if w := a.opened(); w != nil && a.trusted {
-		return w.Dir()
+	w := a.opened()
+	if w == nil || !a.trusted {
+		return ""
 	}
-	return ""
+	dir, err := filepath.EvalSymlinks(w.Dir()) //nolint:forbidigo // the workspace may be anywhere
+	if err != nil {
+		return ""
+	}
+	return dir
 }
 
 // said returns what the user said in the turn: what began it, and what came last.
@@ -371,7 +379,7 @@ func (p *Plugin) clean(ctx context.Context, session string) (tool.Verdict, error
 	if known {
 		return tool.Verdict{}, nil
 	}
-	w, _, err := p.cfg.Open(session)
+	w, _, err := p.cfg.Look(session)
 	if err != nil {
 		return tool.Verdict{}, err
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -47,9 +48,16 @@ func (c *fakeContext) Emit(_, _ string, payload any) error {
 type commands struct {
 	list  []string
 	asked int
+	then  func()
 }
 
-func (c *commands) Commands(*workspace.Workspace) []string { c.asked++; return c.list }
+func (c *commands) Commands(*workspace.Workspace) []string {
+	c.asked++
+	if c.then != nil {
+		c.then()
+	}
+	return c.list
+}
 
 type world struct {
 	t   *testing.T
@@ -66,11 +74,7 @@ type world struct {
 
 func (w *world) open(string) (*workspace.Workspace, bool, error) {
 	w.opened++
-	dir, err := filepath.EvalSymlinks(w.dir)
-	if err != nil {
-		return nil, false, err
-	}
-	in, err := (*workspace.Guard)(nil).Open(dir)
+	in, err := (*workspace.Guard)(nil).Open(w.dir)
 	return in, !w.restricted, err
 }
 
@@ -95,7 +99,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	w := &world{t: t, dir: dir, c: &fakeContext{providers: settings.Providers(), config: map[string]string{}}, v: &commands{list: []string{"make test"}}}
-	w.p = strategy_coder.New(strategy_coder.Config{Folder: func(string) (string, error) { return w.dir, nil }, Open: w.open, Verify: w.v})
+	w.p = strategy_coder.New(strategy_coder.Config{Folder: func(string) (string, error) { return w.dir, nil }, Look: w.open, Verify: w.v})
 	if err := w.p.OnLoad(t.Context(), w.c); err != nil {
 		t.Fatal(err)
 	}
@@ -361,9 +365,9 @@ func TestRequireClean(t *testing.T) {
 	}
 }
 
-// A decision opens the folder once at most, so that what it reads and whether it may follow it are of
-// one moment; one that needs nothing of the folder does not open it.
-func TestOneLook(t *testing.T) {
+// A decision opens the folder to describe it, and once more for its instructions: describing it may take
+// long. One that needs nothing of the folder does not open it.
+func TestLooks(t *testing.T) {
 	w := newWorld(t)
 	w.c.config["memory"] = `"full"`
 	if err := os.WriteFile(filepath.Join(w.dir, "AGENTS.md"), []byte("Be brief."), 0o600); err != nil {
@@ -375,7 +379,7 @@ func TestOneLook(t *testing.T) {
 		st   event.LoopState
 		want int
 	}{
-		{"a turn begins", event.LoopState{TurnID: "t1", Messages: asked}, 1},
+		{"a turn begins", event.LoopState{TurnID: "t1", Messages: asked}, 2},
 		{"it has the memories", event.LoopState{TurnID: "t1", Messages: asked, Recalled: true}, 1},
 		{"the model is asked again", event.LoopState{TurnID: "t1", Messages: asked, Recalled: true, Step: 1}, 1},
 		{"calls are open", event.LoopState{TurnID: "t1", Messages: asked, Pending: []event.ToolCall{{ID: "c"}}}, 0},
@@ -390,5 +394,39 @@ func TestOneLook(t *testing.T) {
 	w.opened = 0
 	if w.decide(event.LoopState{TurnID: "t1", Messages: asked, Answered: true, Answer: "Done."}); w.opened != 0 {
 		t.Errorf("it ends: the folder was opened %d times, want none", w.opened)
+	}
+}
+
+// SEC-3: a folder that a person revokes while it is described instructs nobody.
+func TestRevokedMeanwhile(t *testing.T) {
+	w := newWorld(t)
+	w.write("AGENTS.md", "rules of all")
+	if got := w.decide(event.LoopState{TurnID: "t0"}).Notes; !slices.ContainsFunc(got, func(n event.TurnNote) bool { return strings.Contains(n.Text, "rules of all") }) {
+		t.Fatalf("the notes are %+v, want the rules of a trusted folder", got)
+	}
+	w.v.then = func() { w.restricted = true }
+	for _, n := range w.decide(event.LoopState{TurnID: "t1"}).Notes {
+		if strings.Contains(n.Text, "rules of all") {
+			t.Errorf("a revoked folder instructs: %+v", n)
+		}
+	}
+}
+
+// The instructions of a folder that calls touch by an absolute path below a link are told.
+func TestLinkedFolder(t *testing.T) {
+	w := newWorld(t)
+	w.write("a/AGENTS.md", "rules of a")
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(w.dir, link); err != nil {
+		t.Skip(err)
+	}
+	w.dir = link
+	args, err := json.Marshal(map[string]string{"path": filepath.Join(link, "a", "x.go")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := w.decide(event.LoopState{Messages: []event.Message{{Role: "user", Content: "go"}, {Role: "assistant", ToolCalls: []event.ToolCall{{ID: "c", Name: "read_file", Args: args}}}}}).Notes
+	if !slices.ContainsFunc(got, func(n event.TurnNote) bool { return strings.Contains(n.Text, "rules of a") }) {
+		t.Errorf("the notes are %+v, want the rules of a", got)
 	}
 }
