@@ -54,11 +54,11 @@ func (obedient) ObeysContext() {}
 // offers to clients.
 func (b *Bridge) own() *relay.Router { return &relay.Router{Servers: b.servers} }
 
-// sees reports whether a caller may know the resources of a server: whether it may use the server,
-// the view of its session has the read of them, and no rule denies it. The view has the profile of
-// the MCP client that gave the agent its task.
-func (b *Bridge) sees(ctx context.Context, call tool.Call, server string) bool {
-	def := reading{server: server}.Definition()
+// sees reports whether a caller may know what a server offers through a method, such as its
+// resources: whether it may use the server, the view of its session has the method, and no rule
+// denies it. The view has the profile of the MCP client that gave the agent its task.
+func (b *Bridge) sees(ctx context.Context, call tool.Call, server, method string) bool {
+	def := request{server: server, method: method}.Definition()
 	call.Name, call.Args, call.Prepared = def.Name, json.RawMessage("{}"), nil
 	return call.Caller.Reaches(server) && b.cfg.Registry.Sees(call.SessionID, &def) && b.cfg.Dispatcher.Ruled(ctx, call, def).Decision != tool.Deny
 }
@@ -81,7 +81,7 @@ func (b *Bridge) listResources(ctx context.Context, call tool.Call, a listArgs) 
 			}
 			ok, known := visible[name]
 			if !known {
-				ok = b.sees(ctx, call, name)
+				ok = b.sees(ctx, call, name, methodRead)
 				visible[name] = ok
 			}
 			line := described(k, e)
@@ -139,7 +139,7 @@ func (b *Bridge) readResource(ctx context.Context, call tool.Call, a readArgs) (
 		return tool.Fail(tool.ErrValidation, "the uri has between 1 and %d bytes", maxURI), nil
 	}
 	s, own, err := b.own().Resource(ctx, a.URI)
-	if err == nil && !b.sees(ctx, call, s.Name()) {
+	if err == nil && !b.sees(ctx, call, s.Name(), methodRead) {
 		err = relay.ErrUnknown
 	}
 	if errors.Is(err, relay.ErrUnknown) {
@@ -148,50 +148,69 @@ func (b *Bridge) readResource(ctx context.Context, call tool.Call, a readArgs) (
 	if err != nil {
 		return tool.Result{}, err
 	}
-	shown, err := json.Marshal(map[string]string{"server": s.Name(), "uri": own})
+	r, err := b.read(s, own)
 	if err != nil {
 		return tool.Result{}, err
 	}
-	r := reading{server: s.Name(), at: s, uri: own, store: b.cfg.Artifacts}
-	inner := tool.Call{ID: call.ID, Name: r.Definition().Name, Args: shown, SessionID: call.SessionID, Turn: call.Turn, Origin: call.Origin, Caller: call.Caller}
+	inner := tool.Call{ID: call.ID, SessionID: call.SessionID, Turn: call.Turn, Origin: call.Origin, Caller: call.Caller}
 	inner.Caller.Tools = nil // the list of a sub-agent has mcp_read
-	return b.cfg.Dispatcher.Run(ctx, r, inner), nil
+	return b.run(ctx, r, inner, map[string]string{"server": s.Name(), "uri": own})
 }
 
-// methodRead is the method, and the name of the tool that rules know it by, after the server's.
-const methodRead = "resources/read"
+// run has hooks, rules and people decide about a request to a server, and makes it. Asks show args.
+func (b *Bridge) run(ctx context.Context, r request, call tool.Call, args any) (tool.Result, error) {
+	shown, err := json.Marshal(args)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	call.Name, call.Args = r.Definition().Name, shown
+	return b.cfg.Dispatcher.Run(ctx, r, call), nil
+}
 
-// reading presents the read of a resource to the dispatcher as a tool of its server.
-type reading struct {
-	server string
-	at     relay.Server
-	uri    string
-	store  *tool.Store
+// read returns the request for a resource by its URI at the server.
+func (b *Bridge) read(s relay.Server, uri string) (request, error) {
+	params, err := jsonrpc.ParseObject(append(jsonrpc.AppendString([]byte(`{"uri":`), uri), '}'))
+	return request{
+		server: s.Name(), method: methodRead, at: s, params: params, brief: "read " + uri + " of the server " + s.Name(),
+		result: func(call tool.Call, raw []byte) (tool.Result, error) {
+			return upstream.ResourceResult(b.cfg.Artifacts, call, raw)
+		},
+	}, err
+}
+
+// The methods, and the names of the tools that rules know them by, after the server's.
+const (
+	methodRead   = "resources/read"
+	methodPrompt = "prompts/get"
+)
+
+// request presents a request of a server, other than a call of a tool, to the dispatcher as a tool of
+// its server.
+type request struct {
+	server, method string
+	at             relay.Server
+	params         jsonrpc.Object
+	brief          string
+	result         func(call tool.Call, raw []byte) (tool.Result, error)
 }
 
 // ObeysContext implements [tool.Obedient].
-func (reading) ObeysContext() {}
+func (request) ObeysContext() {}
 
 // Definition implements [tool.Tool].
-func (r reading) Definition() tool.Definition {
+func (r request) Definition() tool.Definition {
 	return tool.Definition{
-		Name: r.server + "__" + methodRead, Identity: tool.Identity{Provider: r.server, Tool: methodRead},
+		Name: r.server + "__" + r.method, Identity: tool.Identity{Provider: r.server, Tool: r.method},
 		Kind: tool.KindRead, Timeout: tool.OwnTimeout, InputSchema: json.RawMessage(`{"type":"object"}`),
 	}
 }
 
 // ApprovalBrief implements [tool.ApprovalBriefer].
-func (r reading) ApprovalBrief(tool.Call) string {
-	return "read " + r.uri + " of the server " + r.server
-}
+func (r request) ApprovalBrief(tool.Call) string { return r.brief }
 
 // Invoke implements [tool.Tool].
-func (r reading) Invoke(ctx context.Context, call tool.Call) (tool.Result, error) {
-	params, err := jsonrpc.ParseObject(append(jsonrpc.AppendString([]byte(`{"uri":`), r.uri), '}'))
-	if err != nil {
-		return tool.Result{}, err
-	}
-	reply, err := r.at.Relay(ctx, agentPeer{call}, methodRead, params)
+func (r request) Invoke(ctx context.Context, call tool.Call) (tool.Result, error) {
+	reply, err := r.at.Relay(ctx, agentPeer{call}, r.method, r.params)
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -199,11 +218,11 @@ func (r reading) Invoke(ctx context.Context, call tool.Call) (tool.Result, error
 	if reply.Err != nil {
 		return tool.Fail(tool.ErrTool, "server %q: %s", r.server, cut.Text(jsonrpc.ParseError(reply.Err).Error(), 2000)), nil
 	}
-	return upstream.ResourceResult(r.store, call, reply.Result.Raw())
+	return r.result(call, reply.Result.Raw())
 }
 
-// agentPeer is an agent as the client of a server: one that answers no questions, and reads no
-// notifications.
+// agentPeer is an agent, or its user, as the client of a server: one that answers no questions, and
+// reads no notifications.
 type agentPeer struct{ call tool.Call }
 
 func (p agentPeer) Client() string                     { return p.call.SessionID }
@@ -216,5 +235,5 @@ func (agentPeer) Notify(method string, params []byte)  {}
 
 // Ask implements [relay.Peer].
 func (agentPeer) Ask(context.Context, string, []byte) (relay.Reply, error) {
-	return relay.Refusal(jsonrpc.CodeMethodNotFound, "an agent that reads a resource answers no questions"), nil
+	return relay.Refusal(jsonrpc.CodeMethodNotFound, "nobody answers questions about a resource or a prompt"), nil
 }

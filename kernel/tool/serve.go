@@ -53,6 +53,15 @@ func (d *Dispatcher) Serve(ctx context.Context, b *bus.Bus) (stop func(), err er
 	return sub.Close, nil
 }
 
+// Agent returns the agent that drives a session; the zero Caller, which nothing serves, if that is not
+// known.
+func (d *Dispatcher) Agent(session string) Caller {
+	if d.cfg.Agent == nil {
+		return Caller{}
+	}
+	return d.cfg.Agent(session)
+}
+
 // calls are the running ones, by session and by the id of their request's event.
 type calls struct {
 	mu        sync.Mutex

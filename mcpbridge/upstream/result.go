@@ -121,6 +121,44 @@ func ResourceResult(store *tool.Store, call tool.Call, raw json.RawMessage) (too
 	return res, err
 }
 
+// PromptResult converts the raw result of a prompts/get into a message of a user: what the prompt
+// says as the user as it is, and what it says as others as a quotation.
+func PromptResult(store *tool.Store, call tool.Call, raw json.RawMessage) (tool.Result, error) {
+	var r struct {
+		Messages []struct {
+			Role    string          `json:"role"`
+			Content json.RawMessage `json:"content"`
+		} `json:"messages"`
+	}
+	if err := json.Unmarshal(raw, &r); err != nil {
+		return tool.Fail(tool.ErrTool, "the server's prompt is malformed: %v", err), nil
+	}
+	out := tool.Result{OK: true, Brief: "prompt"}
+	for i, m := range r.Messages {
+		if i == maxItems {
+			out.Display = append(out.Display, tool.Text(fmt.Sprintf("[truncated: %d more messages]", len(r.Messages)-i)))
+			break
+		}
+		content, err := json.Marshal(map[string]any{"content": []json.RawMessage{m.Content}})
+		if err != nil {
+			return tool.Fail(tool.ErrTool, "the server's prompt is malformed: %v", err), nil
+		}
+		said, err := normalise(store, call, content)
+		if err != nil || !said.OK {
+			return said, err
+		}
+		text := said.Text()
+		if m.Role != "user" {
+			text = fmt.Sprintf("The %s: %q", feature.Clean(m.Role, 40), text)
+		}
+		out.Display, out.Artifacts = append(out.Display, tool.Text(text)), append(out.Artifacts, said.Artifacts...)
+	}
+	if len(out.Display) == 0 {
+		return tool.Fail(tool.ErrTool, "the prompt is empty"), nil
+	}
+	return out, nil
+}
+
 // progressOf reads a progress notification.
 func progressOf(n note) (tool.Progress, bool) {
 	if n.method != "notifications/progress" {
