@@ -33,7 +33,8 @@ func (c *chatAPI) Close() {
 }
 
 // openChats makes the API of chat sessions.
-func openChats(c *core) (*chatAPI, error) {
+func openChats(b *bridge) (*chatAPI, error) {
+	c := b.core
 	at, k := c.st.at, c.kernel
 	root, err := at.data.OpenRoot("sessions")
 	if err != nil {
@@ -43,6 +44,7 @@ func openChats(c *core) (*chatAPI, error) {
 		Root: root, Bus: k.Bus, Sessions: k.Sessions, Loop: k.Loop, Approvals: k.Approvals, Artifacts: k.Artifacts, Secrets: at.secrets,
 		Strategy: strategy_coder.ID, Price: prices{at.settings}.of, HasStrategy: k.Plugins.HasStrategy, Models: k, Version: Version(), Log: at.log,
 		MayUse: c.st.mayUse, Trusted: c.gate.Trusted, Audit: c.st.audit(), Undo: c.undoLast, Closed: c.shell.End,
+		Servers: b.mcp.Offers(),
 	}
 	if n := c.st.cluster(); n != nil {
 		cfg.Nodes = n.forward
@@ -61,7 +63,7 @@ func openChats(c *core) (*chatAPI, error) {
 // data directory alone meanwhile.
 func WithChats(ctx context.Context, g *Flags, workspace string, f func(http.Handler) error) error {
 	return WithoutDaemon(ctx, g, AppOptions{Workspace: workspace, Agents: true, Log: zerolog.Nop(), lock: true}, func(a *App) error {
-		chats, err := openChats(a.bridge.core)
+		chats, err := openChats(a.bridge)
 		if err != nil {
 			return err
 		}

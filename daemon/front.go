@@ -56,7 +56,7 @@ func openFront(ctx context.Context, b *bridge, in *entrance, named []string, wit
 	}
 	attempts := auth.NewAttempts(time.Now)
 	f.ends.add(rememberUses(ctx, at.data, st.controlPlane.devices, at.log))
-	if f.chats, err = openChats(c); err != nil {
+	if f.chats, err = openChats(b); err != nil {
 		return nil, err
 	}
 	f.ends.add(f.chats.Close)

@@ -57,6 +57,7 @@ func (s *Service) declare() {
 	s.messageRoutes()
 	s.decisionRoutes()
 	s.modelRoutes()
+	s.mentionRoutes()
 	s.fileRoutes()
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/yaya-ai/yaya/gateway/api"
 	"github.com/yaya-ai/yaya/gateway/follow"
 	"github.com/yaya-ai/yaya/internal/masked"
+	"github.com/yaya-ai/yaya/internal/mention"
 	"github.com/yaya-ai/yaya/internal/undo"
 	"github.com/yaya-ai/yaya/kernel/approval"
 	"github.com/yaya-ai/yaya/kernel/bus"
@@ -55,6 +56,8 @@ type Config struct {
 	Closed func(session string)
 	// Undo undoes the last change of files by a session's calls; nil: nothing is kept.
 	Undo func(ctx context.Context, session string) (undo.Undone, error)
+	// Servers offer their resources and prompts for messages; nil for none.
+	Servers Servers
 	// Nodes are the other nodes of a cluster; nil for none.
 	Nodes api.Nodes
 	// KeepAlive is when a comment is sent to readers if nothing else is. Default 15 s.
@@ -69,6 +72,21 @@ type Models interface {
 	Choices() []models.Choice
 	// Choose returns the one that a session's choice names, "" for the active one, or why there is none.
 	Choose(choice string) (models.Choice, error)
+}
+
+// Servers are the MCP servers whose resources and prompts the user of a session can put into a message.
+// Each call names the user and the session.
+type Servers interface {
+	// Servers returns the connected ones.
+	Servers(ctx context.Context, call tool.Call) []mention.Server
+	// Resources and Prompts return those of a server that begin with a prefix, as far as they fit, and
+	// the number of the others.
+	Resources(ctx context.Context, call tool.Call, server, prefix string) (list []mention.Resource, more int, err error)
+	Prompts(ctx context.Context, call tool.Call, server, prefix string) (list []mention.Prompt, more int, err error)
+	// Read returns a resource as text.
+	Read(ctx context.Context, call tool.Call, server, uri string) tool.Result
+	// Prompt returns a prompt as the text of a message.
+	Prompt(ctx context.Context, call tool.Call, server, name string, args map[string]string) tool.Result
 }
 
 // Service is the API, an [http.Handler] for everything below /v1/.

@@ -384,6 +384,74 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/sessions/{session_id}/servers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the connected MCP servers that the session may use
+         * @description Scope for devices: `sessions:write`.
+         */
+        get: operations["listSessionServers"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sessions/{session_id}/servers/{server}/prompts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List prompts of an MCP server, 200 at most
+         * @description Scope for devices: `sessions:write`.
+         */
+        get: operations["listSessionPrompts"];
+        put?: never;
+        /**
+         * Get a prompt of an MCP server as the text of a message; the caller needs approvals:answer, too
+         * @description Scope for devices: `sessions:write`.
+         */
+        post: operations["getPrompt"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sessions/{session_id}/servers/{server}/resources": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List resources of an MCP server, 200 at most
+         * @description Scope for devices: `sessions:write`.
+         */
+        get: operations["listSessionResources"];
+        put?: never;
+        /**
+         * Read a resource of an MCP server and keep its text as an attachment; the caller needs approvals:answer, too
+         * @description Scope for devices: `sessions:write`.
+         */
+        post: operations["attachResource"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/sessions/{session_id}/snapshot": {
         parameters: {
             query?: never;
@@ -494,6 +562,11 @@ export interface components {
             size: number;
             title: string;
             workspace: string;
+        };
+        Argument: {
+            description?: string;
+            name: string;
+            required?: boolean;
         };
         AskData: {
             approval_id: string;
@@ -972,6 +1045,16 @@ export interface components {
             /** Format: int64 */
             status_code?: number;
         };
+        InPromptBody: {
+            arguments?: {
+                [key: string]: string;
+            };
+            /** @description as the server has it */
+            name: string;
+        };
+        InResourceBody: {
+            uri: string;
+        };
         Message: {
             /** Format: date-time */
             created_at: string;
@@ -1069,8 +1152,31 @@ export interface components {
         OutModelsBody: {
             models: components["schemas"]["Choice"][] | null;
         };
+        OutPromptBody: {
+            /** @description of a message: what the prompt says as the user, and in quotes what it says as others */
+            text: string;
+        };
+        OutPromptsBody: {
+            /**
+             * Format: int64
+             * @description how many others there are
+             */
+            more?: number;
+            prompts: components["schemas"]["Prompt"][] | null;
+        };
         OutQueueBody: {
             queue: components["schemas"]["Queued"][] | null;
+        };
+        OutResourcesBody: {
+            /**
+             * Format: int64
+             * @description how many others there are
+             */
+            more?: number;
+            resources: components["schemas"]["Resource"][] | null;
+        };
+        OutServersBody: {
+            servers: components["schemas"]["Server"][] | null;
         };
         OutSessionsBody: {
             /** @description nodes of the cluster that have not answered: their sessions are listed as they were last, or missing */
@@ -1122,12 +1228,25 @@ export interface components {
             /** Format: double */
             total?: number;
         };
+        Prompt: {
+            arguments: components["schemas"]["Argument"][] | null;
+            description?: string;
+            /** @description as the server has it */
+            name: string;
+            title?: string;
+        };
         QueueData: {
             queue: components["schemas"]["Queued"][] | null;
         };
         Queued: {
             message_id: string;
             text: string;
+        };
+        Resource: {
+            description?: string;
+            mime_type?: string;
+            name?: string;
+            uri: string;
         };
         ResyncData: {
             current: components["schemas"]["Snapshot"];
@@ -1148,6 +1267,13 @@ export interface components {
              * @description until the next one
              */
             wait_seconds: number;
+        };
+        Server: {
+            name: string;
+            /** @description whether it has prompts that the session may get */
+            prompts: boolean;
+            /** @description whether it has resources that the session may read */
+            resources: boolean;
         };
         Session: {
             /** Format: int64 */
@@ -2187,6 +2313,188 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Session"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    listSessionServers: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description sess_… */
+                session_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OutServersBody"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    listSessionPrompts: {
+        parameters: {
+            query?: {
+                /** @description what those that are wanted begin with */
+                prefix?: string;
+            };
+            header?: never;
+            path: {
+                /** @description sess_… */
+                session_id: string;
+                /** @description the name of an MCP server */
+                server: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OutPromptsBody"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getPrompt: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description sess_… */
+                session_id: string;
+                /** @description the name of an MCP server */
+                server: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["InPromptBody"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OutPromptBody"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    listSessionResources: {
+        parameters: {
+            query?: {
+                /** @description what those that are wanted begin with */
+                prefix?: string;
+            };
+            header?: never;
+            path: {
+                /** @description sess_… */
+                session_id: string;
+                /** @description the name of an MCP server */
+                server: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OutResourcesBody"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    attachResource: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description sess_… */
+                session_id: string;
+                /** @description the name of an MCP server */
+                server: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["InResourceBody"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Uploaded"];
                 };
             };
             /** @description Error */
