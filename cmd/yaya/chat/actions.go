@@ -2,6 +2,7 @@ package chat
 
 import (
 	"cmp"
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -180,30 +181,40 @@ func (m *model) cancel() action {
 // say sends a message. While a turn runs, the message waits for its end, unless it steers the
 // turn.
 func (m *model) say(text, delivery string) action {
-	id, key := m.id, "msg_"+strings.ToLower(rand.Text())
 	if delivery == "" {
 		delivery = "queue"
 	}
+	if m.errand != nil || len(m.ran[m.id]) > 0 || len(mentions(text)) > 0 {
+		return m.sayWith("sending the message", text, delivery, func(context.Context) (string, error) { return text, nil })
+	}
+	id, key := m.id, newMessage()
 	return func() error {
-		var err error
-		for try := range 5 { // the same id means the same message
-			if try > 0 {
-				select {
-				case <-time.After(time.Duration(try) * time.Second):
-				case <-m.ctx.Done():
-					return m.ctx.Err()
-				}
-			}
-			err = m.api.Say(m.ctx, id, key, []Part{{Type: "text", Text: text}}, delivery)
-			if refused, ok := errors.AsType[*Error](err); err == nil || (ok && refused.Status < 500) {
-				break
-			}
-		}
-		if err != nil {
+		if err := m.api.deliver(m.ctx, id, key, []Part{{Type: "text", Text: text}}, delivery); err != nil {
 			return fmt.Errorf("%w; not sent: %s", err, text)
 		}
 		return nil
 	}
+}
+
+// newMessage returns the id of a new message.
+func newMessage() string { return "msg_" + strings.ToLower(rand.Text()) }
+
+// deliver sends a message, several times if yaya cannot be reached: the same id means the same message.
+func (c *Client) deliver(ctx context.Context, session, id string, parts []Part, delivery string) (err error) {
+	for try := range 5 {
+		if try > 0 {
+			select {
+			case <-time.After(time.Duration(try) * time.Second):
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		err = c.Say(ctx, session, id, parts, delivery)
+		if refused, ok := errors.AsType[*Error](err); err == nil || (ok && refused.Status < 500) {
+			break
+		}
+	}
+	return err
 }
 
 // decide answers the shown question, once it has been visible for long enough.

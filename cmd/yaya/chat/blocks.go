@@ -105,6 +105,8 @@ func (m *model) block(b block) []string {
 		return m.beside("yaya", m.palette.Good, screen.Render(m.palette, b.text, m.room()))
 	case fromTool:
 		return m.tool(b)
+	case fromShell:
+		return m.shellBlock(b)
 	case note, trouble:
 	}
 	mark, style := screen.Paint(screen.Faint, "  ·  "), ""

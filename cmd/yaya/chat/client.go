@@ -64,6 +64,11 @@ type Event struct {
 func (c *Client) call(ctx context.Context, method, path string, in, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
+	return c.wait(ctx, method, path, in, out)
+}
+
+// wait is call for as long as its context lasts.
+func (c *Client) wait(ctx context.Context, method, path string, in, out any) error {
 	var body io.Reader
 	if in != nil {
 		raw, err := json.Marshal(in)
@@ -80,6 +85,9 @@ func (c *Client) call(ctx context.Context, method, path string, in, out any) err
 		req.Header.Set("Content-Type", "application/json")
 	}
 	resp, err := c.HTTP.Do(req)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return errors.New("yaya did not answer in time")
+	}
 	if err != nil {
 		return fmt.Errorf("yaya cannot be reached: %w", errors.Unwrap(err))
 	}

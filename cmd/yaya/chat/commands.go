@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/yaya-ai/yaya/internal/screen"
 )
@@ -47,7 +48,10 @@ func commands() []command {
 
 const keys = `Enter sends; Alt+Enter, Ctrl+J or a backslash before Enter adds a line. PgUp and PgDn scroll.
 Up and Down go through what you sent before, and Ctrl+R finds what contains the input.
-Tab completes commands, their arguments and @files. Esc, or Ctrl+C once, stops the turn.
+@SERVER:URI adds a resource of an MCP server to the message, /SERVER:PROMPT NAME=VALUE sends a
+prompt of one, and !COMMAND runs a command in your shell; its output goes with the next message.
+Tab completes commands, their arguments, @files, servers, resources and prompts. Esc, or Ctrl+C
+once, stops the command or the turn.
 The other keys are those of a shell: Ctrl+A, E, K, U, W, Y, Alt+B, F, D. Ctrl+Z suspends.`
 
 // choices finds the models whose name begins with arg.
@@ -87,9 +91,17 @@ func help() string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// parse returns the action for a line: a command, or a message.
+// parse returns the action for a line: a command of the user's shell or of the chat, a prompt, or a
+// message.
 func (m *model) parse(line string) (action, error) {
+	if command, ok := strings.CutPrefix(line, "!"); ok {
+		return m.shell(line, strings.TrimSpace(command))
+	}
 	name, isCommand := strings.CutPrefix(line, "/")
+	if server, prompt, ok := strings.Cut(name, ":"); ok && isCommand && !strings.ContainsAny(server, "/ \n") {
+		end := strings.IndexFunc(prompt+" ", unicode.IsSpace)
+		return m.prompt(line, server, prompt[:end], prompt[end:])
+	}
 	name, arg, _ := strings.Cut(name, " ")
 	// The built-in model takes lines that begin with /tool.
 	if !isCommand || name == "tool" || strings.Contains(name, "/") {

@@ -52,19 +52,24 @@ func (m *model) word() (line, word string) {
 	return line, line[strings.LastIndexAny(line, " \t")+1:]
 }
 
-// find returns how to complete the word at the cursor: the name of a command, its argument, or a
-// file of the workspace behind an @. It returns nil for other words.
+// find returns how to complete the word at the cursor: the name of a command or of a server's prompt,
+// its argument, or a file of the workspace or a server's resource behind an @. It returns nil for other
+// words.
 func (m *model) find() (word string, f finder) {
 	line, word := m.word()
 	name, arg, inArgument := strings.Cut(line, " ")
 	name, isCommand := strings.CutPrefix(name, "/")
 	isCommand = isCommand && m.input.Line() == 0
+	ctx, api, id := m.ctx, m.api, m.id
 	switch {
 	case isCommand && !inArgument:
-		return word, func() ([]choice, error) { return beginning(name), nil }
+		return word, func() ([]choice, error) { return callable(ctx, api, id, name) }
 	case strings.HasPrefix(word, "@"):
 		root, prefix := m.workspace, word[1:]
-		return word, func() ([]choice, error) { return files(root, prefix) }
+		return word, func() ([]choice, error) { return mentionable(ctx, api, id, root, prefix) }
+	case isCommand && strings.Contains(name, ":"):
+		server, prompt, _ := strings.Cut(name, ":")
+		return word, func() ([]choice, error) { return argumentsOf(ctx, api, id, server, prompt, word) }
 	case isCommand:
 		i := slices.IndexFunc(commands(), func(c command) bool { return c.name == name })
 		if i >= 0 && commands()[i].complete != nil {
@@ -170,9 +175,10 @@ func (m *model) offer(o offered) {
 	}
 }
 
-// ended adds a space to a completed word, but for a folder, which goes on.
+// ended adds a space to a completed word, but for a folder, a server and the name of an argument, which
+// go on.
 func ended(text string) string {
-	if strings.HasSuffix(text, "/") {
+	if strings.HasSuffix(text, "/") || strings.HasSuffix(text, ":") || strings.HasSuffix(text, "=") {
 		return text
 	}
 	return text + " "

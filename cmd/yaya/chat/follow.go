@@ -2,8 +2,6 @@ package chat
 
 import (
 	"context"
-	"fmt"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -68,15 +66,7 @@ func follow(ctx context.Context, api *Client, id string, send func(tea.Msg)) *fo
 	return f
 }
 
-// run starts a goroutine of the follower. If it panics, the program ends with the panic: a
-// goroutine that ends the process by itself would leave the terminal in raw mode.
+// run starts a goroutine of the follower.
 func (f *follower) run(send func(tea.Msg), do func()) {
-	f.done.Go(func() {
-		defer func() {
-			if r := recover(); r != nil {
-				send(broken{fmt.Sprintf("%v\n%s", r, debug.Stack())})
-			}
-		}()
-		do()
-	})
+	f.done.Go(func() { guarded(send, do) })
 }

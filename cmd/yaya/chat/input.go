@@ -101,6 +101,9 @@ func (m *model) interrupt() tea.Cmd {
 	}
 	m.leaving = true
 	m.say1("press Ctrl+C again to leave; the session continues")
+	if m.stopErrand() {
+		return nil
+	}
 	if m.t.running {
 		return m.do(m.cancel())
 	}

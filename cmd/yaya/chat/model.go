@@ -5,11 +5,13 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"time"
 
 	"charm.land/bubbles/v2/textarea"
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/yaya-ai/yaya/internal/proc"
 	"github.com/yaya-ai/yaya/internal/screen"
 )
 
@@ -71,6 +73,11 @@ type model struct {
 	list    []Session // sessions to choose from; nil if the list is closed
 	at      int
 	quit    bool
+	errand  *errand              // nil without one
+	work    sync.WaitGroup       // of errands, for [Run] to wait for
+	procs   *proc.Manager        // of the user's commands
+	folder  string               // of the chat itself
+	ran     map[string][]outcome // commands that the next message of a session tells of
 	laid    *layout
 	writing writing
 	epoch   int // of what is rendered; see redraw
@@ -82,7 +89,7 @@ type model struct {
 }
 
 func newModel(ctx context.Context, api *Client, workspace string) *model {
-	return &model{ctx: ctx, api: api, workspace: workspace, input: newInput(), history: &history{}, palette: screen.Colours, width: 80, height: 24, now: time.Now}
+	return &model{ctx: ctx, api: api, workspace: workspace, input: newInput(), history: &history{}, procs: new(proc.Manager), folder: workspace, ran: map[string][]outcome{}, palette: screen.Colours, width: 80, height: 24, now: time.Now}
 }
 
 // Init implements [tea.Model].
@@ -145,6 +152,13 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		}
 	case failed:
 		m.complain(msg.err)
+	case unsent:
+		m.takeBack(msg)
+	case returned:
+		if m.errand == msg.errand {
+			m.errand = nil
+		}
+		msg.then(m)
 	case told:
 		m.say0(msg.text)
 	case learnt:
@@ -198,6 +212,9 @@ func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 	}
 	switch key {
 	case "esc":
+		if m.stopErrand() {
+			return nil
+		}
 		if m.t.running {
 			return m.do(m.cancel())
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 
 	tea "charm.land/bubbletea/v2"
 )
@@ -41,6 +42,10 @@ func Run(ctx context.Context, api *Client, o Options) error {
 		m.complain(fmt.Errorf("the history of the chat cannot be read: %w", err))
 	}
 	defer m.history.writes.Wait()
+	m.procs.Guard = true
+	if m.folder, err = os.Getwd(); err != nil {
+		m.folder = o.Home
+	}
 	p := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(o.In), tea.WithOutput(o.Out), tea.WithoutSignalHandler())
 	m.send = p.Send
 	m.suspend = func() error { return stop(p) }
@@ -49,6 +54,8 @@ func Run(ctx context.Context, api *Client, o Options) error {
 	_, err = p.Run()
 	cancel()
 	end()
+	m.work.Wait()
+	m.procs.Close(context.WithoutCancel(ctx))
 	for _, f := range m.followers {
 		f.done.Wait()
 	}

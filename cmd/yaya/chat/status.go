@@ -24,8 +24,10 @@ var spinner = []string{"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "
 // spun turns the spinner.
 type spun struct{}
 
-// working reports whether the model or a tool is at work.
-func (m *model) working() bool { return m.t.running && len(m.t.asks) == 0 && !m.lost }
+// working reports whether the model, a tool or an errand is at work.
+func (m *model) working() bool {
+	return m.errand != nil || m.t.running && len(m.t.asks) == 0 && !m.lost
+}
 
 // turning starts the spinner, unless it turns. It stops by itself.
 func (m *model) turning() tea.Cmd {
@@ -43,6 +45,8 @@ func (m *model) status() string {
 	switch {
 	case m.lost:
 		state = screen.Paint(p.Bad, "connecting …")
+	case m.errand != nil:
+		state = screen.Paint(p.Accent, spinner[m.turn%len(spinner)]+" "+screen.Clean(m.errand.what, 60)) + screen.Paint(screen.Faint, "  Esc stops")
 	case len(m.t.asks) > 0:
 		state = screen.Paint(p.Accent, "needs approval")
 	case m.t.running:

@@ -23,6 +23,7 @@ const (
 	fromUser kind = iota
 	fromModel
 	fromTool
+	fromShell // a command of the user's
 	note
 	trouble
 )
@@ -30,7 +31,7 @@ const (
 // block is a part of the conversation.
 type block struct {
 	kind kind
-	text string // for a tool: its result
+	text string // for a tool or a command: its result
 	tool call
 	// drawn are its lines as of an epoch; a change of the block clears it.
 	drawn []string

@@ -1,0 +1,171 @@
+package chat
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/yaya-ai/yaya/internal/proc"
+	"github.com/yaya-ai/yaya/internal/screen"
+)
+
+// Limits of the user's commands.
+const (
+	maxOutput = 32 << 10 // bytes that are kept of one, half from the beginning and half from the end
+	maxRan    = 8        // whose output waits for the next message
+	maxShown  = 30       // lines of an output, unless the details are shown
+)
+
+// outcome is how a command of the user's ended.
+type outcome struct {
+	command, folder string
+	output          string // safe, but for its lines and tabs
+	status          string
+	bad             bool
+}
+
+// told returns the text about a command for the model.
+func (o outcome) told() string {
+	return fmt.Sprintf("The user ran %q in the folder %q (%s). Its output:\n%s", o.command, o.folder, o.status, o.output)
+}
+
+// shell runs a command of the user's: with their rights, without a sandbox, in the folder of the
+// session or, where that is on another machine, in that of the chat.
+func (m *model) shell(line, command string) (action, error) {
+	if command == "" {
+		return nil, errors.New("!COMMAND runs a command in your shell, as you; its output goes with your next message")
+	}
+	id, folder, procs := m.id, m.workspace, m.procs
+	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
+		folder = m.folder
+	}
+	return m.run("running "+command, line, func(ctx context.Context) func(*model) {
+		o := execute(ctx, procs, folder, command)
+		return func(m *model) {
+			m.ran[id] = append(m.ran[id], o)
+			m.ran[id] = m.ran[id][max(0, len(m.ran[id])-maxRan):]
+			if id == m.id {
+				m.t.add(block{kind: fromShell, text: o.output, tool: call{name: o.command, brief: o.status, bad: o.bad}})
+			}
+		}
+	}), nil
+}
+
+// execute runs a command in the user's shell until it ends or ctx does. Then everything that it has
+// started ends, too.
+func execute(ctx context.Context, procs *proc.Manager, folder, command string) outcome {
+	o := outcome{command: command, folder: folder, bad: true}
+	out := new(captured)
+	path, args := shellOf(command)
+	p, err := procs.Start(proc.Spec{Path: path, Args: args, Env: os.Environ(), Dir: folder, Stderr: out})
+	if err != nil {
+		o.status = err.Error()
+		return o
+	}
+	_ = p.Stdin.Close() // the terminal is the chat's
+	var read sync.WaitGroup
+	read.Go(func() { _, _ = io.Copy(out, p.Stdout) })
+	stopped := false
+	select {
+	case <-p.Done():
+	case <-ctx.Done():
+		stopped = true
+	}
+	if stopped {
+		p.Stop(context.WithoutCancel(ctx))
+	}
+	// Nobody holds the other end any longer; a process that escaped must not keep the chat waiting.
+	_ = p.Stdout.SetReadDeadline(time.Now().Add(time.Second))
+	read.Wait()
+	p.Stop(ctx)
+	o.output = readable(out.String())
+	switch code := p.ExitCode(); {
+	case stopped:
+		o.status = "stopped by the user"
+	case code >= 0:
+		o.status, o.bad = fmt.Sprintf("exit status %d", code), code != 0
+	default:
+		o.status = p.Err().Error()
+	}
+	return o
+}
+
+// captured keeps the beginning and the end of what is written. It is safe for concurrent use.
+type captured struct {
+	mu         sync.Mutex
+	head, tail []byte
+	cut        int
+}
+
+// Write implements [io.Writer].
+func (c *captured) Write(b []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := min(len(b), maxOutput/2-len(c.head))
+	c.head = append(c.head, b[:n]...)
+	c.tail = append(c.tail, b[n:]...)
+	if more := len(c.tail) - maxOutput/2; more > 0 {
+		c.cut += more
+		c.tail = append(c.tail[:0], c.tail[more:]...)
+	}
+	return len(b), nil
+}
+
+// String returns what is kept, and says how much is not.
+func (c *captured) String() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cut == 0 {
+		return string(c.head) + string(c.tail)
+	}
+	return fmt.Sprintf("%s\n[… %d bytes are left out …]\n%s", c.head, c.cut, c.tail)
+}
+
+// readable is the output of a program as a terminal would leave it: without styles and other controls,
+// and of a line that was written over, the last form.
+func readable(s string) string {
+	lines := strings.Split(strings.ToValidUTF8(ansi.Strip(s), "\uFFFD"), "\n")
+	for i, l := range lines {
+		l = strings.TrimRight(l, "\r")
+		l = l[strings.LastIndexByte(l, '\r')+1:]
+		lines[i] = strings.Map(func(r rune) rune {
+			if unicode.IsControl(r) && r != '\t' {
+				return '\uFFFD'
+			}
+			return r
+		}, l)
+	}
+	return strings.TrimRight(strings.Join(lines, "\n"), "\n")
+}
+
+// shellBlock renders a command of the user's with its output and its end.
+func (m *model) shellBlock(b block) []string {
+	out := screen.Lines(b.tool.name, m.room())
+	for i := range out {
+		out[i] = screen.Paint(screen.Bold, out[i])
+	}
+	var lines []string
+	if b.text != "" {
+		lines = screen.Lines(b.text, m.room()-2)
+	}
+	if n := len(lines) - maxShown; n > 0 && !m.details {
+		lines = append([]string{fmt.Sprintf("… %d lines (Ctrl+T shows all)", n)}, lines[n:]...)
+	}
+	for _, l := range lines {
+		out = append(out, screen.Paint(screen.Faint, "│ ")+l)
+	}
+	style := ""
+	if b.tool.bad {
+		style = m.palette.Bad
+	}
+	out = append(out, screen.Paint(screen.Faint, "└ ")+screen.Paint(style, ansi.Truncate(screen.Clean(b.tool.brief, maxResult), m.room()-2, "…")))
+	return m.beside("!", m.palette.Accent, out)
+}
