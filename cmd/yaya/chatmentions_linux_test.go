@@ -125,10 +125,11 @@ func TestChatMentions(t *testing.T) {
 	}
 
 	// A command of the user's, in the folder.
-	p.say(`!printf 'a \033[31mred %s\n' "$(cat a.txt | head -1)"; echo to-stderr >&2; exit 3`)
+	p.say(`!printf 'a \033[31mred %s\n' "$(cat a.txt | head -1)"; echo to-stderr >&2; (read x </dev/tty) 2>/dev/null || echo no-terminal; exit 3`)
 	p.wait("└ exit status 3")
 	p.wait("│ a red one")
 	p.wait("│ to-stderr")
+	p.wait("│ no-terminal")
 	p.say("what was that?")
 	p.wait("answer 3")
 	if got := requestOf(t, s, 3); !strings.Contains(got, "a red one") || !strings.Contains(got, "to-stderr") || !strings.Contains(got, "(exit status 3)") {
@@ -142,6 +143,10 @@ func TestChatMentions(t *testing.T) {
 
 	// The server that a rule denies the agent has nothing for the user, either.
 	p.say("hi @bank:doc://guide")
+	p.wait(`no connected server "bank" has resources`)
+	p.wait("│ hi @bank:doc://guide")
+	p.keys("\x15")
+	p.say("hi")
 	p.wait("answer 4")
 	if got := requestOf(t, s, 4); strings.Count(got, "of the MCP server") != 1 || !strings.Contains(got, "stopped by the user") {
 		t.Errorf("the model got %s, want the end of the command, and one resource", got)

@@ -48,6 +48,9 @@ type Spec struct {
 	// it does anything, and to close it then: [Process.Release] writes it. At the end
 	// of the owner or of Stop there is none to be read.
 	Held bool
+	// NoTerminal starts the program without the terminal of this process, which it could open
+	// otherwise. Windows has none.
+	NoTerminal bool
 	// Sandbox changes how the program is started, and gets notified of its start and
 	// its end. Optional.
 	Sandbox Sandbox
@@ -187,7 +190,7 @@ func (m *Manager) start(spec Spec) (*Process, error) {
 			return nil, err
 		}
 	}
-	cmd.SysProcAttr = sysProcAttr()
+	cmd.SysProcAttr = sysProcAttr(spec.NoTerminal)
 	p.cmd = cmd
 
 	ends, err := newPipes(spec.Held)

@@ -11,8 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func sysProcAttr() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+// sysProcAttr has a process begin a group or, without a terminal, a session, which is a group, too.
+func sysProcAttr(session bool) *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: !session, Setsid: session, Pdeathsig: syscall.SIGKILL}
 }
 
 // widen lets a pipe hold large messages whole, which saves a round of waking up

@@ -7,7 +7,10 @@ import (
 	"syscall"
 )
 
-func sysProcAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+// sysProcAttr has a process begin a group or, without a terminal, a session, which is a group, too.
+func sysProcAttr(session bool) *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: !session, Setsid: session}
+}
 
 // widen is Linux's alone.
 func widen(*os.File) {}

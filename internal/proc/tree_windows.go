@@ -93,7 +93,7 @@ func resume(pid uint32) (err error) {
 
 // sysProcAttr starts a child suspended, for [tree.start]; in a group of its own, so that
 // Ctrl-C in the terminal is for yaya alone; and without a window where yaya has none.
-func sysProcAttr() *syscall.SysProcAttr {
+func sysProcAttr(bool) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{HideWindow: true, CreationFlags: windows.CREATE_SUSPENDED | windows.CREATE_NEW_PROCESS_GROUP}
 }
 

@@ -184,7 +184,7 @@ func (m *model) say(text, delivery string) action {
 	if delivery == "" {
 		delivery = "queue"
 	}
-	if m.errand != nil || len(m.ran[m.id]) > 0 || len(mentions(text)) > 0 {
+	if m.errand != nil && m.errand.sends || m.errand == nil && len(m.ran[m.id]) > 0 || len(mentions(text)) > 0 {
 		return m.sayWith("sending the message", text, delivery, func(context.Context) (string, error) { return text, nil })
 	}
 	id, key := m.id, newMessage()

@@ -94,7 +94,7 @@ func help() string {
 // parse returns the action for a line: a command of the user's shell or of the chat, a prompt, or a
 // message.
 func (m *model) parse(line string) (action, error) {
-	if command, ok := strings.CutPrefix(line, "!"); ok {
+	if command, ok := strings.CutPrefix(line, "!"); ok && !picture().MatchString(line) {
 		return m.shell(line, strings.TrimSpace(command))
 	}
 	name, isCommand := strings.CutPrefix(line, "/")

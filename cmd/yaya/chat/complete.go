@@ -187,7 +187,7 @@ func ended(text string) string {
 // replace puts a text in the place of a menu's word.
 func (m *model) replace(of menu, text string) {
 	if of.whole {
-		m.input.SetValue(text)
+		m.put(text)
 		return
 	}
 	for range []rune(of.word) {

@@ -13,6 +13,7 @@ import (
 // reading of what a message mentions. There is one at a time.
 type errand struct {
 	what   string
+	sends  bool // a message: others wait for its end
 	cancel context.CancelFunc
 }
 
@@ -24,21 +25,22 @@ type returned struct {
 
 // unsent is a message that was not sent: it goes back into the input.
 type unsent struct {
-	text string
-	err  error
+	session, text string
+	command       bool // of the shell
+	err           error
 }
 
 // run starts an errand that the user asked for by typing a text. Its goroutine is waited for by [Run],
 // and do obeys its context. If there is an errand already, the text goes back into the input.
-func (m *model) run(what, typed string, do func(ctx context.Context) (then func(*model))) action {
-	if now := m.errand; now != nil {
+func (m *model) run(what, typed string, sends bool, do func(ctx context.Context) (then func(*model))) action {
+	if now, id := m.errand, m.id; now != nil {
 		return func() error {
-			m.send(unsent{typed, fmt.Errorf("%s: wait for its end, or stop it with Esc", now.what)})
+			m.send(unsent{id, typed, !sends, fmt.Errorf("%s: wait for its end, or stop it with Esc", now.what)})
 			return nil
 		}
 	}
 	ctx, cancel := context.WithCancel(m.ctx)
-	e := &errand{what, cancel}
+	e := &errand{what, sends, cancel}
 	m.errand = e
 	m.work.Go(func() {
 		defer cancel()
@@ -57,18 +59,24 @@ func (m *model) stopErrand() bool {
 	return true
 }
 
-// takeBack puts a message that was not sent into the input, or where Ctrl+Y finds it.
+// takeBack puts a message that was not sent into the input, or where Ctrl+Y finds it; that of another
+// session waits until the user is there again.
 func (m *model) takeBack(u unsent) {
 	if errors.Is(u.err, context.Canceled) {
 		u.err = errors.New("stopped; the message was not sent")
 	}
-	if m.input.Value() == "" {
+	switch {
+	case u.session != m.id:
+		m.back[u.session] = u
+		m.complain(fmt.Errorf("a message to the session %s was not sent, and is in its input: %w", u.session, u.err))
+	case m.input.Value() == "":
 		m.input.SetValue(u.text)
+		m.bang = u.command
 		m.complain(u.err)
-		return
+	default:
+		m.killed = u.text
+		m.complain(fmt.Errorf("%w; Ctrl+Y brings the message back", u.err))
 	}
-	m.killed = u.text
-	m.complain(fmt.Errorf("%w; Ctrl+Y brings the message back", u.err))
 }
 
 // guarded runs what a goroutine of the chat does. If that panics, the program ends with the panic: a

@@ -17,11 +17,17 @@ const (
 	maxHeight = 8 // lines on the screen; the rest scrolls
 )
 
+// The beginning of each line of the input: of a message, and of a command for the shell.
+const (
+	messagePrompt = "│ "
+	shellPrompt   = "! "
+)
+
 func newInput() textarea.Model {
 	in := textarea.New()
 	in.Placeholder = "Write a message, or /help"
 	in.ShowLineNumbers = false
-	in.Prompt = "│ "
+	in.Prompt = messagePrompt
 	in.CharLimit, in.MaxContentHeight = maxInput, maxLines
 	in.DynamicHeight, in.MinHeight, in.MaxHeight = true, 1, maxHeight
 	in.SetHeight(1)
@@ -58,14 +64,14 @@ func (m *model) edit(k tea.KeyPressMsg) tea.Cmd {
 	case "up", "ctrl+p":
 		if m.input.Line() == 0 && m.input.LineInfo().RowOffset == 0 {
 			if text, ok := m.history.older(before); ok {
-				m.input.SetValue(text)
+				m.put(text)
 			}
 			return nil
 		}
 	case "down", "ctrl+n":
 		if info := m.input.LineInfo(); m.input.Line() == m.input.LineCount()-1 && info.RowOffset == info.Height-1 {
 			if text, ok := m.history.newer(); ok {
-				m.input.SetValue(text)
+				m.put(text)
 			}
 			return nil
 		}
@@ -75,6 +81,7 @@ func (m *model) edit(k tea.KeyPressMsg) tea.Cmd {
 	}
 	var cmd tea.Cmd
 	m.input, cmd = m.input.Update(k)
+	m.bang = strings.HasPrefix(m.input.Value(), "!") && (m.bang || strings.HasPrefix(k.Text, "!"))
 	switch key {
 	case "ctrl+k", "ctrl+u", "ctrl+w", "alt+d", "alt+backspace":
 		if gone := removed(before, m.input.Value()); gone != "" {
@@ -82,6 +89,12 @@ func (m *model) edit(k tea.KeyPressMsg) tea.Cmd {
 		}
 	}
 	return cmd
+}
+
+// put replaces the input by a text of the user's.
+func (m *model) put(text string) {
+	m.input.SetValue(text)
+	m.bang = strings.HasPrefix(text, "!")
 }
 
 // removed returns the text that before has and after has not, in one place.

@@ -36,8 +36,8 @@ func mentions(text string) (out []named) {
 	return out
 }
 
-// attachNamed attaches the resources of connected servers to a message. Other words that look alike are
-// text.
+// attachNamed attaches the resources of connected servers to a message. A URI of another server is an
+// error: that may not have started yet, or its name may be wrong. Other words that look alike are text.
 func (c *Client) attachNamed(ctx context.Context, session string, all []named) ([]Part, error) {
 	if len(all) == 0 {
 		return nil, nil
@@ -46,9 +46,15 @@ func (c *Client) attachNamed(ctx context.Context, session string, all []named) (
 	if err != nil {
 		return nil, err
 	}
-	all = slices.DeleteFunc(all, func(n named) bool {
-		return !slices.ContainsFunc(servers, func(s mention.Server) bool { return s.Name == n.server })
-	})
+	known := func(n named) bool {
+		return slices.ContainsFunc(servers, func(s mention.Server) bool { return s.Name == n.server && s.Resources })
+	}
+	for _, n := range all {
+		if !known(n) && strings.Contains(n.uri, "://") {
+			return nil, fmt.Errorf("no connected server %q has resources for this session (yaya mcp list shows the servers; a space after the @ makes it text)", screen.Clean(n.server, 100))
+		}
+	}
+	all = slices.DeleteFunc(all, func(n named) bool { return !known(n) })
 	if len(all) > maxMentions {
 		return nil, fmt.Errorf("a message mentions at most %d resources, not %d", maxMentions, len(all))
 	}
@@ -71,7 +77,8 @@ func (m *model) sayWith(what, typed, delivery string, text func(ctx context.Cont
 	var said []outcome // goes with the message
 	said = append(said, m.ran[id]...)
 	all, key := mentions(typed), newMessage()
-	return m.run(what, typed, func(ctx context.Context) func(*model) {
+	return m.run(what, typed, true, func(ctx context.Context) func(*model) {
+		sending, lost := false, false
 		err := func() error {
 			body, err := text(ctx)
 			if err != nil {
@@ -83,23 +90,31 @@ func (m *model) sayWith(what, typed, delivery string, text func(ctx context.Cont
 			}
 			for _, o := range said {
 				p, err := api.Attach(ctx, id, "command.txt", base64.StdEncoding.EncodeToString([]byte(o.told())))
+				if err != nil && ctx.Err() == nil {
+					lost = true
+					return fmt.Errorf("the output of your commands cannot go with the message, which goes without it now: %w", err)
+				}
 				if err != nil {
 					return err
 				}
-				p.Name = "! " + o.command
+				p.Name = "command.txt"
 				parts = append(parts, p)
 			}
 			if err := ctx.Err(); err != nil {
 				return err
 			}
+			sending = true
 			return api.deliver(m.ctx, id, key, append([]Part{{Type: "text", Text: body}}, parts...), delivery)
 		}()
-		if ctx.Err() != nil && err != nil {
+		if ctx.Err() != nil && err != nil && !sending {
 			err = context.Canceled
 		}
 		return func(m *model) {
+			if lost {
+				delete(m.ran, id)
+			}
 			if err != nil {
-				m.takeBack(unsent{typed, err})
+				m.takeBack(unsent{id, typed, false, err})
 				return
 			}
 			m.ran[id] = m.ran[id][min(len(said), len(m.ran[id])):]

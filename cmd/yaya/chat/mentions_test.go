@@ -156,6 +156,8 @@ func TestMentions(t *testing.T) {
 	}{
 		"a resource, twice, in a sentence": {[]string{"see @docs:doc://guide and @docs:doc://guide.", enter}, fmt.Sprintf(guide, "see @docs:doc://guide and @docs:doc://guide."), "", ""},
 		"a word of no server":              {[]string{"ask @ada:example.org", enter}, `queue [{"text":"ask @ada:example.org","type":"text"}]`, "", ""},
+		"a URI of no server":               {[]string{"see @nobody:doc://guide", enter}, "", "see @nobody:doc://guide", `no connected server "nobody" has resources`},
+		"leaving meanwhile":                {[]string{"see @mute:x", enter, "\x04"}, "", "", "press Ctrl+D again to leave without it"},
 		"a mail address":                   {[]string{"ada@docs:1", enter}, `queue [{"text":"ada@docs:1","type":"text"}]`, "", ""},
 		"one that cannot be read":          {[]string{"see @docs:doc://gone", enter}, "", "see @docs:doc://gone", `@docs:doc://gone: "doc://gone" of the server "docs" cannot be read: gone`},
 		"steering":                         {[]string{"@docs:doc://guide", "\x13"}, strings.Replace(fmt.Sprintf(guide, "@docs:doc://guide"), "queue", "steer", 1), "", ""},
@@ -192,4 +194,38 @@ func TestMentions(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A message that was not sent comes back where it was written: not in another session, to which Enter would
+// send it.
+func TestUnsentElsewhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x, o := mentioning(t)
+		first := x.m.id
+		x.keys("a secret @mute:x", enter)
+		x.p.Send(returned{nil, func(m *model) { m.switchTo(Session{ID: "sess_2", Workspace: "/w"}) }})
+		x.settle()
+		x.keys(esc)
+		if got := x.m.input.Value(); got != "" || !strings.Contains(x.m.note, first) || o.take() != "" {
+			t.Errorf("the input of another session has %q below %q, want nothing, and a word about %s", got, x.m.note, first)
+		}
+		x.p.Send(returned{nil, func(m *model) { m.switchTo(Session{ID: first, Workspace: "/w"}) }})
+		x.settle()
+		if got := x.m.input.Value(); got != "a secret @mute:x" {
+			t.Errorf("back in its session, the input has %q, want the message", got)
+		}
+	})
+}
+
+// While a command runs, messages are sent as ever.
+func TestSayBesideACommand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x, o := mentioning(t)
+		x.m.errand = &errand{what: "running make", cancel: func() {}}
+		x.keys("go on", enter)
+		if got := o.take(); got != `queue [{"text":"go on","type":"text"}]` {
+			t.Errorf("sent %s, want the message", got)
+		}
+		x.m.errand = nil
+	})
 }

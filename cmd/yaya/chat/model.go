@@ -76,8 +76,9 @@ type model struct {
 	errand  *errand              // nil without one
 	work    sync.WaitGroup       // of errands, for [Run] to wait for
 	procs   *proc.Manager        // of the user's commands
-	folder  string               // of the chat itself
 	ran     map[string][]outcome // commands that the next message of a session tells of
+	back    map[string]unsent    // messages of other sessions that were not sent
+	bang    bool                 // the input begins with a ! that the user has typed
 	laid    *layout
 	writing writing
 	epoch   int // of what is rendered; see redraw
@@ -89,7 +90,7 @@ type model struct {
 }
 
 func newModel(ctx context.Context, api *Client, workspace string) *model {
-	return &model{ctx: ctx, api: api, workspace: workspace, input: newInput(), history: &history{}, procs: new(proc.Manager), folder: workspace, ran: map[string][]outcome{}, palette: screen.Colours, width: 80, height: 24, now: time.Now}
+	return &model{ctx: ctx, api: api, workspace: workspace, input: newInput(), history: &history{}, procs: new(proc.Manager), ran: map[string][]outcome{}, back: map[string]unsent{}, palette: screen.Colours, width: 80, height: 24, now: time.Now}
 }
 
 // Init implements [tea.Model].
@@ -206,6 +207,7 @@ func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 		m.menu = nil
 		return m.interrupt()
 	}
+	warned := m.leaving
 	m.leaving = false
 	if m.menu != nil && m.keyInMenu(key) {
 		return nil
@@ -220,6 +222,11 @@ func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 		}
 		return nil
 	case "ctrl+d":
+		if m.input.Value() == "" && m.errand != nil && !warned {
+			m.leaving = true
+			m.say1(m.errand.what + " has not ended: press Ctrl+D again to leave without it")
+			return nil
+		}
 		if m.input.Value() == "" {
 			m.quit = true
 			return nil
@@ -306,11 +313,12 @@ func (m *model) enter(delivery string) tea.Cmd {
 	}
 	m.history.at = len(m.history.entries)
 	// Text that is typed while a question is open may be an answer to it, and a reason is one.
-	if len(m.t.asks) == 0 && !strings.HasPrefix(line, "/reject ") {
+	own := m.bang || !strings.HasPrefix(line, "!") // a text that begins with ! would come back as a command
+	if len(m.t.asks) == 0 && !strings.HasPrefix(line, "/reject ") && own {
 		m.history.add(strings.TrimRight(typed, " \n"), func(err error) { m.send(failed{err}) })
 	}
 	m.input.Reset()
-	m.up = 0
+	m.bang, m.up = false, 0
 	return m.do(a)
 }
 
@@ -329,6 +337,11 @@ func (m *model) switchTo(s Session) {
 	m.id, m.title, m.workspace, m.answering = s.ID, s.Title, s.Workspace, s.Answering.name()
 	m.t, m.up, m.laid, m.lost, m.note = transcript{mode: s.Mode}, 0, nil, false, ""
 	m.writing = writing{}
+	if u, ok := m.back[s.ID]; ok && m.input.Value() == "" {
+		delete(m.back, s.ID)
+		m.input.SetValue(u.text)
+		m.bang = u.command
+	}
 	m.follow = follow(m.ctx, m.api, s.ID, m.send)
 	m.followers = append(m.followers, m.follow)
 }

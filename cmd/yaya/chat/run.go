@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	tea "charm.land/bubbletea/v2"
 )
@@ -43,9 +42,6 @@ func Run(ctx context.Context, api *Client, o Options) error {
 	}
 	defer m.history.writes.Wait()
 	m.procs.Guard = true
-	if m.folder, err = os.Getwd(); err != nil {
-		m.folder = o.Home
-	}
 	p := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(o.In), tea.WithOutput(o.Out), tea.WithoutSignalHandler())
 	m.send = p.Send
 	m.suspend = func() error { return stop(p) }

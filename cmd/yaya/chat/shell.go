@@ -13,6 +13,8 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
+	"github.com/yaya-ai/yaya/internal/cut"
+	"github.com/yaya-ai/yaya/internal/lazyregexp"
 	"github.com/yaya-ai/yaya/internal/proc"
 	"github.com/yaya-ai/yaya/internal/screen"
 )
@@ -22,6 +24,7 @@ const (
 	maxOutput = 32 << 10 // bytes that are kept of one, half from the beginning and half from the end
 	maxRan    = 8        // whose output waits for the next message
 	maxShown  = 30       // lines of an output, unless the details are shown
+	maxTold   = 2000     // characters of a command that the model gets
 )
 
 // outcome is how a command of the user's ended.
@@ -34,20 +37,26 @@ type outcome struct {
 
 // told returns the text about a command for the model.
 func (o outcome) told() string {
-	return fmt.Sprintf("The user ran %q in the folder %q (%s). Its output:\n%s", o.command, o.folder, o.status, o.output)
+	return fmt.Sprintf("The user ran %q in the folder %q (%s). Its output:\n%s", cut.Text(o.command, maxTold), o.folder, o.status, o.output)
 }
 
+// picture begins a picture in Markdown, which is a message.
+var picture = lazyregexp.New(`^!\[[^\]\n]*\]\(`)
+
 // shell runs a command of the user's: with their rights, without a sandbox, in the folder of the
-// session or, where that is on another machine, in that of the chat.
+// session. Only a ! that the user has typed does that: a pasted text may be anybody's.
 func (m *model) shell(line, command string) (action, error) {
 	if command == "" {
 		return nil, errors.New("!COMMAND runs a command in your shell, as you; its output goes with your next message")
 	}
+	if !m.bang {
+		return nil, errors.New("a pasted ! runs nothing: type the ! yourself to run the command, or send the text with Ctrl+S")
+	}
 	id, folder, procs := m.id, m.workspace, m.procs
 	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
-		folder = m.folder
+		return nil, fmt.Errorf("the folder of this session, %s, is not on this machine: no command runs in it", screen.Clean(folder, 300))
 	}
-	return m.run("running "+command, line, func(ctx context.Context) func(*model) {
+	return m.run("running "+command, line, false, func(ctx context.Context) func(*model) {
 		o := execute(ctx, procs, folder, command)
 		return func(m *model) {
 			m.ran[id] = append(m.ran[id], o)
@@ -65,7 +74,7 @@ func execute(ctx context.Context, procs *proc.Manager, folder, command string) o
 	o := outcome{command: command, folder: folder, bad: true}
 	out := new(captured)
 	path, args := shellOf(command)
-	p, err := procs.Start(proc.Spec{Path: path, Args: args, Env: os.Environ(), Dir: folder, Stderr: out})
+	p, err := procs.Start(proc.Spec{Path: path, Args: args, Env: os.Environ(), Dir: folder, Stderr: out, NoTerminal: true})
 	if err != nil {
 		o.status = err.Error()
 		return o
@@ -132,9 +141,9 @@ func (c *captured) String() string {
 // readable is the output of a program as a terminal would leave it: without styles and other controls,
 // and of a line that was written over, the last form.
 func readable(s string) string {
-	lines := strings.Split(strings.ToValidUTF8(ansi.Strip(s), "\uFFFD"), "\n")
+	lines := strings.Split(strings.ToValidUTF8(s, "\uFFFD"), "\n")
 	for i, l := range lines {
-		l = strings.TrimRight(l, "\r")
+		l = strings.TrimRight(ansi.Strip(l), "\r") // a sequence that does not end takes no further line with it
 		l = l[strings.LastIndexByte(l, '\r')+1:]
 		lines[i] = strings.Map(func(r rune) rune {
 			if unicode.IsControl(r) && r != '\t' {

@@ -96,7 +96,7 @@ func TestShellOnTheScreen(t *testing.T) {
 		}
 		x.keys("\x15", "why?", enter)
 		want := "attach The user ran \"make test\" in the folder \"/w\" (exit status 2). Its output:\nok  \u202e a\nFAIL b\n" +
-			`queue [{"text":"why?","type":"text"},{"name":"! make test","ref":"attachments/att_2.txt","type":"file"}]`
+			`queue [{"text":"why?","type":"text"},{"name":"command.txt","ref":"attachments/att_2.txt","type":"file"}]`
 		if got := o.take(); got != want {
 			t.Errorf("sent %s\nwant %s", got, want)
 		}
@@ -113,4 +113,57 @@ func TestShellOnTheScreen(t *testing.T) {
 			t.Errorf("! alone says %q over the input %q", x.m.note, x.m.input.Value())
 		}
 	})
+}
+
+// A pasted text runs no command: only a ! that the user has typed, or an entry of theirs, does.
+func TestPastedCommands(t *testing.T) {
+	for name, c := range map[string]struct {
+		keys  []string
+		shell bool // the input is a command
+		note  string
+	}{
+		"typed":                         {[]string{"!", "ls"}, true, ""},
+		"pasted":                        {[]string{"\x1b[200~!touch x\nmore\x1b[201~", enter}, false, "a pasted ! runs nothing"},
+		"pasted behind a typed !":       {[]string{"!", "\x1b[200~ls\x1b[201~"}, true, ""},
+		"a typed ! taken away":          {[]string{"!", "\x7f", "\x1b[200~!ls\x1b[201~", enter}, false, "a pasted ! runs nothing"},
+		"pasted, and edited":            {[]string{"\x1b[200~!ls\x1b[201~", " ", "-l", enter}, false, "a pasted ! runs nothing"},
+		"cut, and brought back":         {[]string{"\x1b[200~!ls\x1b[201~", "\x15", "\x19", enter}, false, "a pasted ! runs nothing"},
+		"an earlier message comes back": {[]string{"\x1b[200~!ls\x1b[201~", "\x13", "\x1b[A"}, false, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				x, _ := mentioning(t)
+				x.keys(c.keys...)
+				if x.m.bang != c.shell || !strings.Contains(x.m.note, c.note) || x.m.errand != nil {
+					t.Errorf("the input %q is a command: %v, want %v; it says %q; it runs: %v", x.m.input.Value(), x.m.bang, c.shell, x.m.note, x.m.errand != nil)
+				}
+				if got := strings.Contains(x.text(), "\n! "); got != c.shell {
+					t.Errorf("the screen shows a command: %v, want %v\n%s", got, c.shell, x.text())
+				}
+			})
+		})
+	}
+}
+
+// A picture in Markdown is a message; a folder that is not on this machine has no commands.
+func TestNoCommands(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x, o := mentioning(t)
+		x.keys("!", "[shot](https://x/y.png) why?", enter)
+		if got := o.take(); got != `queue [{"text":"![shot](https://x/y.png) why?","type":"text"}]` {
+			t.Errorf("sent %s, want the message", got)
+		}
+		x.m.workspace = filepath.Join(t.TempDir(), "gone")
+		x.keys("!", "touch made", enter)
+		if !strings.Contains(x.m.note, "is not on this machine") || x.m.errand != nil || x.m.input.Value() != "!touch made" {
+			t.Errorf("in a folder that is gone: %q, want a refusal; the input has %q", x.m.note, x.m.input.Value())
+		}
+	})
+}
+
+// An escape sequence that does not end hides no further line.
+func TestOpenSequence(t *testing.T) {
+	if got, want := readable("\x1b]0;title\nshown\x1b[31m\nred"), "\nshown\nred"; got != want {
+		t.Errorf("readable = %q, want %q", got, want)
+	}
 }

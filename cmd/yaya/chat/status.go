@@ -11,6 +11,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/yaya-ai/yaya/internal/screen"
+	"github.com/yaya-ai/yaya/internal/worded"
 )
 
 // maxTitle bounds the title of the terminal's window, in characters.
@@ -45,10 +46,10 @@ func (m *model) status() string {
 	switch {
 	case m.lost:
 		state = screen.Paint(p.Bad, "connecting …")
-	case m.errand != nil:
-		state = screen.Paint(p.Accent, spinner[m.turn%len(spinner)]+" "+screen.Clean(m.errand.what, 60)) + screen.Paint(screen.Faint, "  Esc stops")
 	case len(m.t.asks) > 0:
 		state = screen.Paint(p.Accent, "needs approval")
+	case m.errand != nil:
+		state = screen.Paint(p.Accent, spinner[m.turn%len(spinner)]+" "+screen.Clean(m.errand.what, 60)) + screen.Paint(screen.Faint, "  Esc stops")
 	case m.t.running:
 		state = screen.Paint(p.Accent, spinner[m.turn%len(spinner)]+" is working") + screen.Paint(screen.Faint, "  Enter queues, Ctrl+S steers, Esc stops")
 	case m.t.closed:
@@ -61,6 +62,9 @@ func (m *model) status() string {
 	out := screen.Paint(screen.Bold, screen.Clean(m.name(), 40)) + "  " + state
 	if n := len(m.t.queue); n > 0 {
 		out += fmt.Sprintf("  %d queued", n)
+	}
+	if n := len(m.ran[m.id]); n > 0 {
+		out += screen.Paint(screen.Faint, "  + "+worded.Count(n, "output", "outputs"))
 	}
 	if m.up > 0 {
 		out += screen.Paint(screen.Faint, "  (scrolled up)")

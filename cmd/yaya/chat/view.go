@@ -52,6 +52,10 @@ func (m *model) screen() string {
 		}
 	}
 	tail = append(tail, m.viewMenu()...)
+	m.input.Prompt = messagePrompt
+	if m.bang {
+		m.input.Prompt = shellPrompt
+	}
 	tail = append(tail, strings.Split(m.input.View(), "\n")...)
 	tail = append(tail, m.facts())
 	room := max(m.height-len(tail), 3)
