@@ -9,6 +9,7 @@ import (
 
 	"github.com/yaya-ai/yaya/internal/lazyregexp"
 	"github.com/yaya-ai/yaya/kernel/event"
+	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
 // Bounds of the attachments that a model gets with a message.
@@ -21,7 +22,7 @@ const (
 var attachmentRef = lazyregexp.New(`^attachments/[A-Za-z0-9_-]{1,80}(\.[A-Za-z0-9]{1,16})?$`)
 
 // attached returns a message as models read it: pictures of the common types as
-// pictures, texts as text, and for other files their name.
+// pictures, texts as text in a frame, and for other files their name.
 func (k *Kernel) attached(session string, m event.Message) event.Message {
 	if m.Role == "tool" {
 		return k.pictured(session, m)
@@ -53,10 +54,11 @@ func (k *Kernel) attached(session string, m event.Message) event.Message {
 			}
 			m.Images = append(m.Images, event.Image{MimeType: mime, Data: data})
 		default:
-			fmt.Fprintf(&b, "\n[attached: %s]\n%s", what, strings.ToValidUTF8(string(data), "\uFFFD"))
+			shown := strings.ToValidUTF8(string(data), "\uFFFD")
 			if !whole {
-				b.WriteString("\n[… the rest is left out]")
+				shown += "\n[… the rest is left out]"
 			}
+			b.WriteString("\n" + tool.Framed("attached: "+what, path.Base(a.Ref), shown))
 		}
 	}
 	m.Content = b.String()
