@@ -66,7 +66,7 @@ func (o Offers) server(ctx context.Context, call tool.Call, name, capability, me
 			return s, nil
 		}
 	}
-	return nil, fmt.Errorf("%w: no connected server %q has %s for this session", mention.ErrNoServer, cut.Line(name, maxField), capability)
+	return nil, fmt.Errorf("%w %q has %s for this session (yaya mcp list shows the servers)", mention.ErrNoServer, cut.Line(name, maxField), capability)
 }
 
 // list returns the entries of a server's list whose names begin with a prefix, those that fit, and the
@@ -182,7 +182,7 @@ func (o Offers) Prompt(ctx context.Context, call tool.Call, server, name string,
 	res, err := o.b.run(ctx, request{
 		server: server, method: methodPrompt, at: s, params: params, brief: "get the prompt " + name + " of the server " + server,
 		result: func(call tool.Call, raw []byte) (tool.Result, error) {
-			return upstream.PromptResult(o.b.cfg.Artifacts, call, raw)
+			return upstream.PromptResult(o.b.cfg.Artifacts, call, server, name, raw)
 		},
 	}, call, map[string]any{"server": server, "name": name, "arguments": args})
 	if err != nil {
@@ -202,7 +202,11 @@ func unfit(p mention.Prompt, args map[string]string) string {
 		}
 	}
 	if len(missing) > 0 {
-		return "needs the arguments " + strings.Join(missing, ", ")
+		noun := "arguments"
+		if len(missing) == 1 {
+			noun = "argument"
+		}
+		return "needs the " + noun + " " + strings.Join(missing, ", ")
 	}
 	size := 0
 	for name, value := range args {

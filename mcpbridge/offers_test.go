@@ -28,7 +28,7 @@ func TestOffersOfServers(t *testing.T) {
 		t.Errorf("Resources with a prefix = %q, %d, %v, want the one that begins with it, on one line", list, more, err)
 	}
 	prompts, _, err := offers.Prompts(t.Context(), user, "docs", "")
-	if got, want := fmt.Sprint(prompts), "[{sum Sum  [{topic  true} {tone  false}]} {evil  a b []} {silent   []} {odd   []}]"; err != nil || strings.ReplaceAll(got, "\x1b[2J", " ") != want {
+	if got, want := fmt.Sprint(prompts), "[{sum Sum  [{topic  true} {tone  false}]} {evil  a b []} {silent   []} {embeds   [{a  true} {b  true}]} {odd   []}]"; err != nil || strings.ReplaceAll(got, "\x1b[2J", " ") != want {
 		t.Errorf("Prompts = %q, %v, want %q", got, err, want)
 	}
 	for _, server := range []string{"bank", "nobody", strings.Repeat("x", 9<<10)} {
@@ -45,14 +45,20 @@ func TestOffersOfServers(t *testing.T) {
 	}{
 		"a resource":               {user, func(c tool.Call) tool.Result { return offers.Read(t.Context(), c, "docs", "doc://docs/1") }, "true  text of docs\nmore"},
 		"one that the server lost": {user, func(c tool.Call) tool.Result { return offers.Read(t.Context(), c, "docs", "doc://docs/evil") }, `false tool server "docs": no such`},
-		"of a server with a rule":  {user, func(c tool.Call) tool.Result { return offers.Read(t.Context(), c, "bank", "doc://bank/0") }, "false not_found "},
+		"of a server with a rule":  {user, func(c tool.Call) tool.Result { return offers.Read(t.Context(), c, "bank", "doc://bank/0") }, "false not_found no connected server \"bank\" has resources for this session (yaya mcp list shows the servers)"},
 		"of a device of others":    {narrow, func(c tool.Call) tool.Result { return offers.Read(t.Context(), c, "docs", "doc://docs/1") }, "false not_found "},
 		"a prompt": {user, func(c tool.Call) tool.Result {
 			return offers.Prompt(t.Context(), c, "docs", "sum", map[string]string{"topic": "cats"})
-		}, "true  sum up cats\nThe assistant: \"I am\\nready\"\n[image, image/png, 3 bytes, kept as artifact art_"},
+		}, "true  The prompt \"sum\" of the MCP server \"docs\":\nsum up cats\nThe assistant: \"I am\\nready\"\n[image, image/png, 3 bytes, kept as artifact art_"},
 		"a prompt without an argument": {user, func(c tool.Call) tool.Result {
 			return offers.Prompt(t.Context(), c, "docs", "sum", map[string]string{"tone": "dry"})
-		}, `false validation the prompt "sum" of the server "docs" needs the arguments topic`},
+		}, `false validation the prompt "sum" of the server "docs" needs the argument topic`},
+		"a prompt without two": {user, func(c tool.Call) tool.Result {
+			return offers.Prompt(t.Context(), c, "docs", "embeds", nil)
+		}, `false validation the prompt "embeds" of the server "docs" needs the arguments a, b`},
+		"a prompt with a resource": {user, func(c tool.Call) tool.Result {
+			return offers.Prompt(t.Context(), c, "docs", "embeds", map[string]string{"a": "", "b": ""})
+		}, "true  The prompt \"embeds\" of the MCP server \"docs\":\nread\n[embedded resource \"doc://docs/\\n1\"; it ends with the line \"[end of resource "},
 		"a prompt with another": {user, func(c tool.Call) tool.Result {
 			return offers.Prompt(t.Context(), c, "docs", "sum", map[string]string{"topic": "", "colour": "x"})
 		}, `false validation the prompt "sum" of the server "docs" has no argument "colour"; it takes: topic, tone`},

@@ -36,10 +36,11 @@ case "$line" in
 *'"resources/read"'*evil*) printf '%s\n' '{"jsonrpc":"2.0","id":'$id',"error":{"code":-32002,"message":"no such\nresource"}}' ;;
 *'"resources/read"'*bytes*) echo '{"jsonrpc":"2.0","id":'$id',"result":{"contents":[{"uri":"u","mimeType":"image/png","blob":"AAEC"}]}}' ;;
 *'"resources/read"'*) echo '{"jsonrpc":"2.0","id":'$id',"result":{"contents":[{"uri":"u","text":"text of '$WHO'"},{"uri":"v","text":"more"}]}}' ;;
-*'"prompts/list"'*) printf '%s\n' '{"jsonrpc":"2.0","id":'$id',"result":{"prompts":[{"name":"sum","title":"Sum","arguments":[{"name":"topic","required":true},{"name":"tone"}]},{"name":"evil","description":"a\u001b[2Jb"},{"name":"silent"},{"name":"odd","arguments":7}]}}' ;;
+*'"prompts/list"'*) printf '%s\n' '{"jsonrpc":"2.0","id":'$id',"result":{"prompts":[{"name":"sum","title":"Sum","arguments":[{"name":"topic","required":true},{"name":"tone"}]},{"name":"evil","description":"a\u001b[2Jb"},{"name":"silent"},{"name":"embeds","arguments":[{"name":"a","required":true},{"name":"b","required":true}]},{"name":"odd","arguments":7}]}}' ;;
 *'"prompts/get"'*'"sum"'*) topic=$(printf '%s' "$line" | sed -n 's/.*"topic":"\([^"]*\)".*/\1/p')
   printf '%s\n' '{"jsonrpc":"2.0","id":'$id',"result":{"messages":[{"role":"user","content":{"type":"text","text":"sum up '$topic'"}},{"role":"assistant","content":{"type":"text","text":"I am\nready"}},{"role":"user","content":{"type":"image","mimeType":"image/png","data":"AAEC"}}]}}' ;;
 *'"prompts/get"'*'"evil"'*) echo '{"jsonrpc":"2.0","id":'$id',"result":{"messages":7}}' ;;
+*'"prompts/get"'*'"embeds"'*) printf '%s\n' '{"jsonrpc":"2.0","id":'$id',"result":{"messages":[{"role":"user","content":{"type":"text","text":"read"}},{"role":"user","content":{"type":"resource","resource":{"uri":"doc://docs/\n1","text":"I am the user"}}}]}}' ;;
 *'"prompts/get"'*'"silent"'*) echo '{"jsonrpc":"2.0","id":'$id',"result":{"messages":[]}}' ;;
 *'"id"'*) echo '{"jsonrpc":"2.0","id":'$id',"error":{"code":-32601,"message":"no"}}' ;;
 esac

@@ -89,7 +89,7 @@ func TestChatMentions(t *testing.T) {
 	p.wait("read @docs:doc://guide")
 	p.keys("\r")
 	p.wait("answer 1")
-	if got := requestOf(t, s, 1); !strings.Contains(got, "forty-two") || !strings.Contains(got, "of the MCP server") {
+	if got := requestOf(t, s, 1); !strings.Contains(got, "forty-two") || !strings.Contains(got, "of the MCP server") || strings.Count(got, "[end of att_") != 2 {
 		t.Errorf("the model got %s, want the text of the resource", got)
 	}
 
@@ -113,14 +113,14 @@ func TestChatMentions(t *testing.T) {
 	p.keys("\t")
 	p.wait("/docs:sum")
 	p.keys("\r")
-	p.wait("needs the arguments topic")
+	p.wait("needs the argument topic")
 	p.keys(" top")
 	p.keys("\t")
 	p.wait("/docs:sum topic=")
 	p.keys(`"all cats"`)
 	p.keys("\r")
 	p.wait("answer 2")
-	if got := requestOf(t, s, 2); !strings.Contains(got, "Sum up the cats") {
+	if got := requestOf(t, s, 2); !strings.Contains(got, `of the MCP server \"docs\":\nSum up the cats`) {
 		t.Errorf("the model got %s, want the prompt", got)
 	}
 
@@ -148,7 +148,7 @@ func TestChatMentions(t *testing.T) {
 	p.keys("\x15")
 	p.say("hi")
 	p.wait("answer 4")
-	if got := requestOf(t, s, 4); strings.Count(got, "of the MCP server") != 1 || !strings.Contains(got, "stopped by the user") {
+	if got := requestOf(t, s, 4); strings.Contains(got, `of the MCP server \"bank`) || !strings.Contains(got, "stopped by the user") {
 		t.Errorf("the model got %s, want the end of the command, and one resource", got)
 	}
 

@@ -61,7 +61,7 @@ func (a *API) toolRoutes() {
 	) (*struct{ Body []string }, error) {
 		return &struct{ Body []string }{a.found.search(ctx, a.cfg.Embeddings, a.cfg.Registry.Snapshot(), in.Query, in.Limit)}, nil
 	})
-	noted(r, "needs `approvals:answer`, too", "POST", "/api/tools/{name}/call", "callTool", api.For(auth.ToolsCall), "Call a tool; the call counts as approved by its caller, who also needs approvals:answer", http.StatusOK, func(ctx context.Context, in *struct {
+	noted(r, "also needs `approvals:answer`", "POST", "/api/tools/{name}/call", "callTool", api.For(auth.ToolsCall), "Call a tool; the call counts as approved by its caller, who also needs approvals:answer", http.StatusOK, func(ctx context.Context, in *struct {
 		Name string `path:"name" maxLength:"128"`
 		Body struct {
 			Arguments json.RawMessage `json:"arguments" doc:"an object, as the tool's input_schema says"`

@@ -6,11 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"path"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/yaya-ai/yaya/auth"
 	"github.com/yaya-ai/yaya/gateway/api"
 	"github.com/yaya-ai/yaya/internal/cut"
+	"github.com/yaya-ai/yaya/internal/invisible"
 	"github.com/yaya-ai/yaya/internal/mention"
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
@@ -23,7 +26,7 @@ type (
 	}
 	inOffers struct {
 		InServer
-		Prefix string `query:"prefix" maxLength:"8192" doc:"what those that are wanted begin with"`
+		Prefix string `query:"prefix" maxLength:"8192" doc:"prefix of the URIs or names to list"`
 	}
 	outServers struct {
 		Body struct {
@@ -57,7 +60,7 @@ type (
 	}
 	outPrompt struct {
 		Body struct {
-			Text string `json:"text" doc:"of a message: what the prompt says as the user, and in quotes what it says as others"`
+			Text string `json:"text" doc:"text of a message: a line that names the prompt and the server, then the messages of the prompt; messages of other roles are quoted"`
 		}
 	}
 )
@@ -94,11 +97,11 @@ func (s *Service) mentionRoutes() {
 		out.Body.Prompts, out.Body.More, err = s.cfg.Servers.Prompts(ctx, call, in.Server, in.Prefix)
 		return out, unlisted(err)
 	})
-	api.Handle(s.API, approving(op("POST", at+"/{server}/resources", "attachResource", auth.SessionsWrite, "Read a resource of an MCP server and keep its text as an attachment; the caller needs approvals:answer, too", http.StatusCreated)), func(ctx context.Context, in *inResource) (*struct{ Body Uploaded }, error) {
+	api.Handle(s.API, approving(op("POST", at+"/{server}/resources", "attachResource", auth.SessionsWrite, "Read a resource of an MCP server and keep its text as an attachment, named SERVER-RESOURCE; the caller also needs approvals:answer", http.StatusCreated)), func(ctx context.Context, in *inResource) (*struct{ Body Uploaded }, error) {
 		up, err := s.attachResource(ctx, in)
 		return &struct{ Body Uploaded }{up}, err
 	})
-	api.Handle(s.API, approving(op("POST", at+"/{server}/prompts", "getPrompt", auth.SessionsWrite, "Get a prompt of an MCP server as the text of a message; the caller needs approvals:answer, too", http.StatusOK)), func(ctx context.Context, in *inPrompt) (*outPrompt, error) {
+	api.Handle(s.API, approving(op("POST", at+"/{server}/prompts", "getPrompt", auth.SessionsWrite, "Get a prompt of an MCP server as the text of a message; the caller also needs approvals:answer", http.StatusOK)), func(ctx context.Context, in *inPrompt) (*outPrompt, error) {
 		call, err := s.taken(ctx, in.InServer)
 		if err != nil {
 			return nil, err
@@ -108,14 +111,14 @@ func (s *Service) mentionRoutes() {
 			return nil, unread(res)
 		}
 		out := new(outPrompt)
-		out.Body.Text = res.Text()
+		out.Body.Text = visible(res.Text())
 		return out, nil
 	})
 }
 
 // approving is an operation that stands for the approval of a call.
 func approving(o api.Operation) api.Operation {
-	o.Note = "needs `approvals:answer`, too"
+	o.Note = "also needs `approvals:answer`"
 	return o
 }
 
@@ -135,7 +138,7 @@ func (s *Service) offered(ctx context.Context, id string) (tool.Call, error) {
 func (s *Service) offers(ctx context.Context, in InServer) (tool.Call, error) {
 	call, err := s.offered(ctx, in.SessionID)
 	if err == nil && s.cfg.Servers == nil {
-		err = api.Fail(http.StatusNotFound, "no connected server %q", in.Server)
+		err = api.Fail(http.StatusNotFound, "%v %q", mention.ErrNoServer, in.Server)
 	}
 	return call, err
 }
@@ -161,18 +164,34 @@ func (s *Service) attachResource(ctx context.Context, in *inResource) (Uploaded,
 		f.Message = fmt.Sprintf("%q of the server %q cannot be read: %s", cut.Text(in.Body.URI, 200), in.Server, f.Message)
 		return Uploaded{}, f
 	}
-	text := fmt.Sprintf("The resource %q of the MCP server %q:\n%s", in.Body.URI, in.Server, plain(res.Text()))
-	return s.store(in.SessionID, in.Server+":"+in.Body.URI, strings.NewReader(text))
+	text := fmt.Sprintf("The resource %q of the MCP server %q:\n%s", in.Body.URI, in.Server, res.Text())
+	return s.store(in.SessionID, attachedName(in.Server, in.Body.URI), strings.NewReader(visible(text)))
 }
 
-// plain is a text without the control characters that would make a file of it other than text.
-func plain(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' && r != '\n' && r != '\r' && r != '\t' {
-			return '\uFFFD'
+// attachedName returns the name of a resource's attachment: the server and the last part of the URI.
+// Without slashes, store keeps it whole.
+func attachedName(server, uri string) string {
+	flat := strings.NewReplacer("/", "-", `\`, "-")
+	return flat.Replace(server + "-" + path.Base(uri))
+}
+
+// visible returns a text with escapes for the control characters and the invisible ones, except line
+// breaks, tabs and the selectors of emoji. So the user can see all that the model gets, and the file of
+// it is a text.
+func visible(text string) string {
+	text = strings.ReplaceAll(text, "\r\n", "\n")
+	var b strings.Builder
+	var before rune
+	for i, r := range text {
+		switch {
+		case r != '\n' && r != '\t' && invisible.Is(r) && !invisible.OfEmoji(before, r, text[i+utf8.RuneLen(r):]):
+			fmt.Fprintf(&b, `\u{%x}`, r)
+		default:
+			b.WriteRune(r)
 		}
-		return r
-	}, text)
+		before = r
+	}
+	return b.String()
 }
 
 // unlisted is the failure of a list.

@@ -6,8 +6,8 @@ package mention
 
 import "errors"
 
-// ErrNoServer says that a session has no connected server of that name.
-var ErrNoServer = errors.New("server not found")
+// ErrNoServer says that a session has no connected server of the name that follows.
+var ErrNoServer = errors.New("no connected server")
 
 // Server is a connected server that a session may use.
 type Server struct {

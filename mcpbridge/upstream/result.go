@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/yaya-ai/yaya/feature"
 	"github.com/yaya-ai/yaya/internal/cut"
@@ -121,9 +122,9 @@ func ResourceResult(store *tool.Store, call tool.Call, raw json.RawMessage) (too
 	return res, err
 }
 
-// PromptResult converts the raw result of a prompts/get into a message of a user: what the prompt
-// says as the user as it is, and what it says as others as a quotation.
-func PromptResult(store *tool.Store, call tool.Call, raw json.RawMessage) (tool.Result, error) {
+// PromptResult converts the raw result of a prompts/get into a message of a user. Its first line names
+// the prompt and the server. Messages of other roles are quoted, and embedded resources are framed.
+func PromptResult(store *tool.Store, call tool.Call, server, name string, raw json.RawMessage) (tool.Result, error) {
 	var r struct {
 		Messages []struct {
 			Role    string          `json:"role"`
@@ -147,7 +148,7 @@ func PromptResult(store *tool.Store, call tool.Call, raw json.RawMessage) (tool.
 		if err != nil || !said.OK {
 			return said, err
 		}
-		text := said.Text()
+		text := embedded(m.Content, said.Text())
 		if m.Role != "user" {
 			text = fmt.Sprintf("The %s: %q", feature.Clean(m.Role, 40), text)
 		}
@@ -156,7 +157,18 @@ func PromptResult(store *tool.Store, call tool.Call, raw json.RawMessage) (tool.
 	if len(out.Display) == 0 {
 		return tool.Fail(tool.ErrTool, "the prompt is empty"), nil
 	}
+	from := fmt.Sprintf("The prompt %q of the MCP server %q:", cut.Text(name, 200), cut.Text(server, 200))
+	out.Display = slices.Insert(out.Display, 0, tool.Text(from))
 	return out, nil
+}
+
+// embedded returns the text of a prompt's message, in a frame if the message is the text of a resource.
+func embedded(raw json.RawMessage, text string) string {
+	var c content
+	if json.Unmarshal(raw, &c) != nil || c.Type != "resource" || c.Resource == nil || c.Resource.Text == nil {
+		return text
+	}
+	return tool.Framed(fmt.Sprintf("embedded resource %q", cut.Text(c.Resource.URI, 200)), "resource", text)
 }
 
 // progressOf reads a progress notification.

@@ -418,7 +418,7 @@ export interface paths {
         get: operations["listSessionPrompts"];
         put?: never;
         /**
-         * Get a prompt of an MCP server as the text of a message; the caller needs approvals:answer, too
+         * Get a prompt of an MCP server as the text of a message; the caller also needs approvals:answer
          * @description Scope for devices: `sessions:write`.
          */
         post: operations["getPrompt"];
@@ -442,7 +442,7 @@ export interface paths {
         get: operations["listSessionResources"];
         put?: never;
         /**
-         * Read a resource of an MCP server and keep its text as an attachment; the caller needs approvals:answer, too
+         * Read a resource of an MCP server and keep its text as an attachment, named SERVER-RESOURCE; the caller also needs approvals:answer
          * @description Scope for devices: `sessions:write`.
          */
         post: operations["attachResource"];
@@ -1153,7 +1153,7 @@ export interface components {
             models: components["schemas"]["Choice"][] | null;
         };
         OutPromptBody: {
-            /** @description of a message: what the prompt says as the user, and in quotes what it says as others */
+            /** @description text of a message: a line that names the prompt and the server, then the messages of the prompt; messages of other roles are quoted */
             text: string;
         };
         OutPromptsBody: {
@@ -2361,7 +2361,7 @@ export interface operations {
     listSessionPrompts: {
         parameters: {
             query?: {
-                /** @description what those that are wanted begin with */
+                /** @description prefix of the URIs or names to list */
                 prefix?: string;
             };
             header?: never;
@@ -2436,7 +2436,7 @@ export interface operations {
     listSessionResources: {
         parameters: {
             query?: {
-                /** @description what those that are wanted begin with */
+                /** @description prefix of the URIs or names to list */
                 prefix?: string;
             };
             header?: never;
