@@ -72,7 +72,7 @@ func (o *offering) RoundTrip(r *http.Request) (*http.Response, error) {
 	case path == "/servers/docs/prompts":
 		args, _ := in["arguments"].(map[string]any)
 		if args["topic"] == nil {
-			status, body = http.StatusBadRequest, `{"error":{"code":"bad_request","message":"the prompt \"summarize\" of the server \"docs\" needs the arguments topic"}}`
+			status, body = http.StatusBadRequest, `{"error":{"code":"bad_request","message":"the prompt \"summarize\" of the server \"docs\" needs the argument topic"}}`
 			break
 		}
 		body = quoted(map[string]any{"text": fmt.Sprint("Summarize ", args["topic"])})
@@ -166,7 +166,7 @@ func TestMentions(t *testing.T) {
 		"and another message":              {[]string{"see @mute:x", enter, "more", enter}, "", "more", "sending the message: wait for its end"},
 		"too many":                         {[]string{"\x1b[200~@docs:" + strings.Join(strings.Fields(strings.Repeat("x ", 17)), "1 @docs:") + "\x1b[201~", enter}, "", "", ""},
 		"a prompt":                         {[]string{`/docs:summarize topic="two words" tone='it'"'"'s'`, enter}, `queue [{"text":"Summarize two words","type":"text"}]`, "", ""},
-		"a prompt without an argument":     {[]string{"/docs:summarize tone=x", enter}, "", "/docs:summarize tone=x", "needs the arguments topic"},
+		"a prompt without an argument":     {[]string{"/docs:summarize tone=x", enter}, "", "/docs:summarize tone=x", "needs the argument topic"},
 		"a prompt with a word":             {[]string{"/docs:summarize all", enter}, "", "/docs:summarize all", "all is not NAME=VALUE"},
 		"a quote that is open":             {[]string{`/docs:summarize topic="x`, enter}, "", `/docs:summarize topic="x`, `the value of topic has no closing "`},
 		"a prompt of a server that hangs":  {[]string{"/mute:x", enter, ctrlC}, "", "/mute:x", "stopped; the message was not sent"},
