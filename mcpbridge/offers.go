@@ -144,10 +144,20 @@ func (o Offers) Read(ctx context.Context, call tool.Call, server, uri string) to
 	if err == nil {
 		var res tool.Result
 		if res, err = o.b.run(ctx, r, call, map[string]string{"server": server, "uri": uri}); err == nil {
-			return res
+			return shown(res)
 		}
 	}
 	return tool.Fail(tool.ErrInternal, "%v", err)
+}
+
+// shown is a result whose texts have no character that a user does not see: what the model gets of a
+// server in the user's name, the user can read.
+func shown(res tool.Result) tool.Result {
+	res.Display = slices.Clone(res.Display)
+	for i, b := range res.Display {
+		res.Display[i].Text = feature.Clean(strings.ReplaceAll(b.Text, "\r\n", "\n"), tool.MaxModelText)
+	}
+	return res
 }
 
 // Prompt gets a prompt of a server as the text of a message. An argument that the prompt requires must
@@ -188,7 +198,7 @@ func (o Offers) Prompt(ctx context.Context, call tool.Call, server, name string,
 	if err != nil {
 		return tool.Fail(tool.ErrInternal, "%v", err)
 	}
-	return res
+	return shown(res)
 }
 
 // unfit returns why a prompt cannot be had with some arguments, "" if it can.

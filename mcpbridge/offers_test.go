@@ -44,6 +44,7 @@ func TestOffersOfServers(t *testing.T) {
 		want string
 	}{
 		"a resource":               {user, func(c tool.Call) tool.Result { return offers.Read(t.Context(), c, "docs", "doc://docs/1") }, "true  text of docs\nmore"},
+		"with what nobody sees":    {user, func(c tool.Call) tool.Result { return offers.Read(t.Context(), c, "docs", "doc://docs/hidden") }, "true  a\\u{0}b\\u{202e}\\u{85}\\u{200b}\n\tc"},
 		"one that the server lost": {user, func(c tool.Call) tool.Result { return offers.Read(t.Context(), c, "docs", "doc://docs/evil") }, `false tool server "docs": no such`},
 		"of a server with a rule":  {user, func(c tool.Call) tool.Result { return offers.Read(t.Context(), c, "bank", "doc://bank/0") }, "false not_found no connected server \"bank\" has resources for this session (yaya mcp list shows the servers)"},
 		"of a device of others":    {narrow, func(c tool.Call) tool.Result { return offers.Read(t.Context(), c, "docs", "doc://docs/1") }, "false not_found "},

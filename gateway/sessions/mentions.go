@@ -8,12 +8,10 @@ import (
 	"net/http"
 	"path"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/yaya-ai/yaya/auth"
 	"github.com/yaya-ai/yaya/gateway/api"
 	"github.com/yaya-ai/yaya/internal/cut"
-	"github.com/yaya-ai/yaya/internal/invisible"
 	"github.com/yaya-ai/yaya/internal/mention"
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
@@ -111,7 +109,7 @@ func (s *Service) mentionRoutes() {
 			return nil, unread(res)
 		}
 		out := new(outPrompt)
-		out.Body.Text = visible(res.Text())
+		out.Body.Text = res.Text()
 		return out, nil
 	})
 }
@@ -165,7 +163,7 @@ func (s *Service) attachResource(ctx context.Context, in *inResource) (Uploaded,
 		return Uploaded{}, f
 	}
 	text := fmt.Sprintf("The resource %q of the MCP server %q:\n%s", in.Body.URI, in.Server, res.Text())
-	return s.store(in.SessionID, attachedName(in.Server, in.Body.URI), strings.NewReader(visible(text)))
+	return s.store(in.SessionID, attachedName(in.Server, in.Body.URI), strings.NewReader(text))
 }
 
 // attachedName returns the name of a resource's attachment: the server and the last part of the URI.
@@ -173,25 +171,6 @@ func (s *Service) attachResource(ctx context.Context, in *inResource) (Uploaded,
 func attachedName(server, uri string) string {
 	flat := strings.NewReplacer("/", "-", `\`, "-")
 	return flat.Replace(server + "-" + path.Base(uri))
-}
-
-// visible returns a text with escapes for the control characters and the invisible ones, except line
-// breaks, tabs and the selectors of emoji. So the user can see all that the model gets, and the file of
-// it is a text.
-func visible(text string) string {
-	text = strings.ReplaceAll(text, "\r\n", "\n")
-	var b strings.Builder
-	var before rune
-	for i, r := range text {
-		switch {
-		case r != '\n' && r != '\t' && invisible.Is(r) && !invisible.OfEmoji(before, r, text[i+utf8.RuneLen(r):]):
-			fmt.Fprintf(&b, `\u{%x}`, r)
-		default:
-			b.WriteRune(r)
-		}
-		before = r
-	}
-	return b.String()
 }
 
 // unlisted is the failure of a list.

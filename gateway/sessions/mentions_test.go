@@ -55,13 +55,13 @@ func (l *library) Read(_ context.Context, call tool.Call, server, uri string) to
 
 func (l *library) Prompt(_ context.Context, call tool.Call, server, name string, args map[string]string) tool.Result {
 	l.note(call, "prompt", server, name, fmt.Sprint(args))
-	return tool.OK("", tool.Text("sum up "+args["topic"]+"\u202e"))
+	return tool.OK("", tool.Text("sum up "+args["topic"]))
 }
 
 // MIS-5: a user adds resources and prompts of servers to messages. A resource is an attachment that
 // models read as text, whatever it begins with; both need the right to approve.
 func TestMentions(t *testing.T) {
-	l := &library{read: tool.OK("", tool.Text("GIF89a\x00 of a server\r\n\u202e\u0085\u200b\t❤\ufe0f"))}
+	l := &library{read: tool.OK("", tool.Text("GIF89a of a server\n❤\ufe0f"))}
 	w := newWorld(t, "", func(c *sessions.Config) { c.Servers = l })
 	id := w.create()
 	at := "/v1/sessions/" + id + "/servers"
@@ -94,11 +94,11 @@ func TestMentions(t *testing.T) {
 	}
 	ref := fmt.Sprint(up["ref"])
 	_, raw, _ := w.raw("GET", "/v1/sessions/"+id+"/"+ref, "")
-	if want := "The resource \"doc://1\" of the MCP server \"docs\":\nGIF89a\\u{0} of a server\n\\u{202e}\\u{85}\\u{200b}\t❤\ufe0f"; string(raw) != want {
+	if want := "The resource \"doc://1\" of the MCP server \"docs\":\nGIF89a of a server\n❤\ufe0f"; string(raw) != want {
 		t.Errorf("the attachment has %q, want %q", raw, want)
 	}
 	w.must("POST", "/v1/sessions/"+id+"/messages", fmt.Sprintf(`{"role":"user","parts":[{"type":"text","text":"see"},{"type":"file","ref":%q,"name":"docs:doc://1"}]}`, ref), 202)
-	if got := w.must("POST", at+"/docs/prompts", `{"name":"sum","arguments":{"topic":"cats"}}`, 200)["text"]; got != `sum up cats\u{202e}` {
+	if got := w.must("POST", at+"/docs/prompts", `{"name":"sum","arguments":{"topic":"cats"}}`, 200)["text"]; got != "sum up cats" {
 		t.Errorf("the prompt is %q, want its text", got)
 	}
 

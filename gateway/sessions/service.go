@@ -83,7 +83,8 @@ type Servers interface {
 	// the number of the others.
 	Resources(ctx context.Context, call tool.Call, server, prefix string) (list []mention.Resource, more int, err error)
 	Prompts(ctx context.Context, call tool.Call, server, prefix string) (list []mention.Prompt, more int, err error)
-	// Read returns a resource as text.
+	// Read returns a resource as text. That of Read and Prompt has no invisible character, except line
+	// breaks and tabs.
 	Read(ctx context.Context, call tool.Call, server, uri string) tool.Result
 	// Prompt returns a prompt as the text of a message.
 	Prompt(ctx context.Context, call tool.Call, server, name string, args map[string]string) tool.Result

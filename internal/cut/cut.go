@@ -6,6 +6,7 @@
 package cut
 
 import (
+	"fmt"
 	"strings"
 	"unicode/utf8"
 )
@@ -53,4 +54,39 @@ func Line(s string, n int) string {
 		return s
 	}
 	return string([]rune(s)[:max(n-1, 0)]) + "…"
+}
+
+// Ends keeps the beginning and the end of what is written to it, and counts the rest. It is not safe
+// for concurrent use.
+type Ends struct {
+	Most int // bytes that are kept, half of them from each end
+
+	head, tail []byte
+	total      int64
+}
+
+// Write implements [io.Writer]; it never fails.
+func (e *Ends) Write(b []byte) (int, error) {
+	n, half := len(b), e.Most/2
+	e.total += int64(n)
+	room := min(half-len(e.head), n)
+	e.head = append(e.head, b[:room]...)
+	e.tail = append(e.tail, b[room:]...)
+	if len(e.tail) > 2*half { // bytes move only when there are twice as many as wanted
+		e.tail = append(e.tail[:0], e.tail[len(e.tail)-half:]...)
+	}
+	return n, nil
+}
+
+// Total returns how many bytes were written.
+func (e *Ends) Total() int64 { return e.total }
+
+// String returns both ends, and between them how much is missing.
+func (e *Ends) String() string {
+	tail := e.tail[max(0, len(e.tail)-e.Most/2):]
+	text := string(e.head)
+	if gone := e.total - int64(len(e.head)+len(tail)); gone > 0 {
+		text += fmt.Sprintf("\n[… %d of %d bytes omitted …]\n", gone, e.total)
+	}
+	return strings.ToValidUTF8(text+string(tail), "\uFFFD")
 }

@@ -1,6 +1,7 @@
 package cut
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -61,5 +62,34 @@ func TestNoHalves(t *testing.T) {
 		if !utf8.ValidString(l) || utf8.RuneCountInString(l) > max(n, 1) {
 			t.Errorf("Line(…, %d) = %q", n, l)
 		}
+	}
+}
+
+// Of much that is written in pieces of any size, both ends are kept, and it is said how much is missing.
+func TestEnds(t *testing.T) {
+	all := strings.Repeat("0123456789", 50)
+	for _, size := range []int{1, 3, 7, 40, 500} {
+		for _, n := range []int{0, 5, 20, 21, 40, 41, 500} {
+			e := Ends{Most: 20}
+			for rest := all[:n]; rest != ""; {
+				piece := rest[:min(size, len(rest))]
+				if got, err := e.Write([]byte(piece)); got != len(piece) || err != nil {
+					t.Fatalf("Write = %d, %v", got, err)
+				}
+				rest = rest[len(piece):]
+			}
+			want := all[:n]
+			if n > 20 {
+				want = fmt.Sprintf("%s\n[… %d of %d bytes omitted …]\n%s", all[:10], n-20, n, all[n-10:n])
+			}
+			if got := e.String(); got != want || e.Total() != int64(n) {
+				t.Errorf("%d bytes in pieces of %d: %q of %d, want %q", n, size, got, e.Total(), want)
+			}
+		}
+	}
+	half := Ends{Most: 4}
+	_, _ = half.Write([]byte("aéébéé"))
+	if got := half.String(); !utf8.ValidString(got) {
+		t.Errorf("String = %q, want valid text", got)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/yaya-ai/yaya/internal/cut"
 	"github.com/yaya-ai/yaya/internal/masked"
 )
 
@@ -59,7 +60,7 @@ func (p *Plugin) Run(ctx context.Context, x Program) (Ended, error) {
 		_ = child.Stdin.Close()
 	}()
 	stop := context.AfterFunc(limit, func() { child.Kill() })
-	out := &keeper{masked: x.Secrets.Stream()}
+	out := &keeper{ends: cut.Ends{Most: maxOutput}, masked: x.Secrets.Stream()}
 	_, _ = io.Copy(out, child.Stdout) // the reader ends with the tree
 	<-child.Done()
 	_ = child.Stdout.Close()
@@ -69,5 +70,5 @@ func (p *Plugin) Run(ctx context.Context, x Program) (Ended, error) {
 	if limit.Err() != nil {
 		return Ended{}, context.Cause(limit)
 	}
-	return Ended{out.text(), x.Secrets.String(child.Stderr()), child.ExitCode()}, nil
+	return Ended{out.ends.String(), x.Secrets.String(child.Stderr()), child.ExitCode()}, nil
 }

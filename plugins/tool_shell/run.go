@@ -1,7 +1,6 @@
 package tool_shell //nolint:staticcheck // plugins are named after what the configuration calls them
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -11,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/yaya-ai/yaya/internal/cut"
 	"github.com/yaya-ai/yaya/internal/masked"
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
@@ -156,7 +156,7 @@ func (p *Plugin) runWatched(ctx context.Context, call tool.Call, s *setting, com
 		_ = proc.Stdin.Close()
 	}()
 	stop := context.AfterFunc(timer, func() { proc.Stop(context.Background()) })
-	out := &keeper{progress: call.Progress, masked: p.c.Secrets().Stream()}
+	out := &keeper{ends: cut.Ends{Most: maxOutput}, progress: call.Progress, masked: p.c.Secrets().Stream()}
 	_, _ = io.Copy(out, proc.Stdout) // the reader ends with the tree
 	<-proc.Done()
 	_ = proc.Stdout.Close() // all of it has been read
@@ -172,7 +172,7 @@ func (p *Plugin) runWatched(ctx context.Context, call tool.Call, s *setting, com
 		}
 		return ran{}, err
 	}
-	r := ran{command: command, output: out.text(), limit: limit, timedOut: late}
+	r := ran{command: command, output: out.ends.String(), limit: limit, timedOut: late}
 	r.code = proc.ExitCode()
 	p.remark(&r, s, watch, planted)
 	return r, nil
@@ -209,9 +209,7 @@ func (p *Plugin) remark(r *ran, s *setting, watch *reach, planted []string) {
 type keeper struct {
 	progress func(tool.Progress)
 	masked   *masked.Stream // applied before the output is cut
-	head     bytes.Buffer
-	tail     []byte
-	total    int64
+	ends     cut.Ends
 	pending  []byte
 	told     time.Time
 }
@@ -228,19 +226,10 @@ func (k *keeper) end() {
 }
 
 func (k *keeper) keep(b []byte) {
-	k.total += int64(len(b))
+	_, _ = k.ends.Write(b) // it never fails
 	k.pending = append(k.pending, b...)
 	if len(k.pending) > maxProgress {
 		k.pending = append(k.pending[:0], k.pending[len(k.pending)-maxProgress:]...)
-	}
-	if room := maxOutput/2 - k.head.Len(); room > 0 {
-		m := min(room, len(b))
-		k.head.Write(b[:m])
-		b = b[m:]
-	}
-	k.tail = append(k.tail, b...)
-	if len(k.tail) > maxOutput {
-		k.tail = append(k.tail[:0], k.tail[len(k.tail)-maxOutput/2:]...)
 	}
 	if time.Since(k.told) >= progressEvery {
 		k.flush()
@@ -251,16 +240,6 @@ func (k *keeper) flush() {
 	if k.progress == nil || len(k.pending) == 0 {
 		return
 	}
-	k.progress(tool.Progress{Progress: float64(k.total), Message: strings.ToValidUTF8(string(k.pending), "\uFFFD")})
+	k.progress(tool.Progress{Progress: float64(k.ends.Total()), Message: strings.ToValidUTF8(string(k.pending), "\uFFFD")})
 	k.pending, k.told = k.pending[:0], time.Now()
-}
-
-func (k *keeper) text() string {
-	tail := k.tail[max(0, len(k.tail)-maxOutput/2):]
-	cut := k.total - int64(k.head.Len()) - int64(len(tail))
-	text := k.head.String()
-	if cut > 0 {
-		text += fmt.Sprintf("\n[… %d of %d bytes omitted …]\n", cut, k.total)
-	}
-	return strings.ToValidUTF8(text+string(tail), "\uFFFD")
 }

@@ -70,13 +70,18 @@ func (m *model) takeBack(u unsent) {
 		m.back[u.session] = u
 		m.complain(fmt.Errorf("a message to the session %s was not sent, and is in its input: %w", u.session, u.err))
 	case m.input.Value() == "":
-		m.input.SetValue(u.text)
-		m.bang = u.command
+		m.restore(u)
 		m.complain(u.err)
 	default:
 		m.killed = u.text
 		m.complain(fmt.Errorf("%w; Ctrl+Y brings the message back", u.err))
 	}
+}
+
+// restore puts a message that was not sent into the empty input.
+func (m *model) restore(u unsent) {
+	m.input.SetValue(u.text)
+	m.bang = u.command
 }
 
 // guarded runs what a goroutine of the chat does. If that panics, the program ends with the panic: a

@@ -339,8 +339,7 @@ func (m *model) switchTo(s Session) {
 	m.writing = writing{}
 	if u, ok := m.back[s.ID]; ok && m.input.Value() == "" {
 		delete(m.back, s.ID)
-		m.input.SetValue(u.text)
-		m.bang = u.command
+		m.restore(u)
 	}
 	m.follow = follow(m.ctx, m.api, s.ID, m.send)
 	m.followers = append(m.followers, m.follow)

@@ -72,7 +72,7 @@ func (m *model) shell(line, command string) (action, error) {
 // started ends, too.
 func execute(ctx context.Context, procs *proc.Manager, folder, command string) outcome {
 	o := outcome{command: command, folder: folder, bad: true}
-	out := new(captured)
+	out := &captured{ends: cut.Ends{Most: maxOutput}}
 	path, args := shellOf(command)
 	p, err := procs.Start(proc.Spec{Path: path, Args: args, Env: os.Environ(), Dir: folder, Stderr: out, NoTerminal: true})
 	if err != nil {
@@ -109,39 +109,28 @@ func execute(ctx context.Context, procs *proc.Manager, folder, command string) o
 
 // captured keeps the beginning and the end of what is written. It is safe for concurrent use.
 type captured struct {
-	mu         sync.Mutex
-	head, tail []byte
-	cut        int
+	mu   sync.Mutex
+	ends cut.Ends
 }
 
 // Write implements [io.Writer].
 func (c *captured) Write(b []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	n := min(len(b), maxOutput/2-len(c.head))
-	c.head = append(c.head, b[:n]...)
-	c.tail = append(c.tail, b[n:]...)
-	if more := len(c.tail) - maxOutput/2; more > 0 {
-		c.cut += more
-		c.tail = append(c.tail[:0], c.tail[more:]...)
-	}
-	return len(b), nil
+	return c.ends.Write(b)
 }
 
 // String returns what is kept, and says how much is not.
 func (c *captured) String() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.cut == 0 {
-		return string(c.head) + string(c.tail)
-	}
-	return fmt.Sprintf("%s\n[… %d bytes are left out …]\n%s", c.head, c.cut, c.tail)
+	return c.ends.String()
 }
 
 // readable is the output of a program as a terminal would leave it: without styles and other controls,
 // and of a line that was written over, the last form.
 func readable(s string) string {
-	lines := strings.Split(strings.ToValidUTF8(s, "\uFFFD"), "\n")
+	lines := strings.Split(s, "\n")
 	for i, l := range lines {
 		l = strings.TrimRight(ansi.Strip(l), "\r") // a sequence that does not end takes no further line with it
 		l = l[strings.LastIndexByte(l, '\r')+1:]

@@ -43,7 +43,7 @@ func TestExecute(t *testing.T) {
 		})
 	}
 	o := execute(t.Context(), procs, dir, "i=0; while [ $i -lt 20000 ]; do echo line $i; i=$((i+1)); done")
-	if len(o.output) > maxOutput+100 || !strings.HasPrefix(o.output, "line 0\n") || !strings.HasSuffix(o.output, "\nline 19999") || !strings.Contains(o.output, " bytes are left out …]") {
+	if len(o.output) > maxOutput+100 || !strings.HasPrefix(o.output, "line 0\n") || !strings.HasSuffix(o.output, "\nline 19999") || !strings.Contains(o.output, " bytes omitted …]") {
 		t.Errorf("a long output has %d bytes, %.20q to %q, want its two ends and what is left out", len(o.output), o.output, o.output[max(0, len(o.output)-20):])
 	}
 	if o := execute(t.Context(), procs, filepath.Join(dir, "gone"), "true"); !o.bad || !strings.Contains(o.status, "folder") {
