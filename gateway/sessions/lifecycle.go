@@ -84,7 +84,7 @@ func (s *Service) state(id string) (State, error) {
 	if err != nil {
 		return State{}, err
 	}
-	sn, err := k.Snapshot()
+	sn, turn, err := s.doing(k)
 	if err != nil {
 		return State{}, err
 	}
@@ -94,7 +94,7 @@ func (s *Service) state(id string) (State, error) {
 	}
 	now := snapshotOf(id, sn)
 	st := State{Session: rec, State: string(loop.Idle), Answering: s.answering(rec.Model), Restricted: !s.cfg.Trusted(id), TurnID: sn.TurnID, PendingTurnID: sn.PendingTurn, Cursor: now.Cursor, Approvals: now.Approvals, Queue: now.Queue}
-	if _, turn := s.cfg.Loop.State(id); turn != "" && sn.TurnID == "" { // it has just been taken in
+	if turn != "" && sn.TurnID == "" { // it has just been taken in
 		st.TurnID, st.PendingTurnID = turn, ""
 	}
 	switch {
@@ -104,6 +104,22 @@ func (s *Service) state(id string) (State, error) {
 		st.State, st.Status = string(loop.Running), Active
 	}
 	return st, nil
+}
+
+// doing returns a session's snapshot, and its running turn. A turn may begin and end between a
+// look at the tape and one at the loop: a message whose turn does not run is looked at again.
+func (s *Service) doing(k *session.Session) (session.Snapshot, string, error) {
+	for waits := ""; ; {
+		sn, err := k.Snapshot()
+		if err != nil {
+			return sn, "", err
+		}
+		_, turn := s.cfg.Loop.State(k.ID())
+		if turn != "" || sn.TurnID != "" || sn.PendingTurn == waits {
+			return sn, turn, nil
+		}
+		waits = sn.PendingTurn
+	}
 }
 
 func (s *Service) sessionRoutes() {

@@ -89,7 +89,8 @@ type world struct {
 	edits []func(*sessions.Config)
 	stop  func()
 
-	lenient bool // a tape may be damaged
+	lenient bool            // a tape may be damaged
+	begins  func(id string) // is called before turns of sessions without a strategy; optional
 	owner   session.Owner
 }
 
@@ -137,15 +138,20 @@ func (w *world) start(script string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	w.s = svc
 	w.k.SetApprovalTimeout(svc.ApprovalTimeout)
-	w.k.OnUndriven(svc.Prepare)
+	w.k.OnUndriven(func(id string) {
+		if w.begins != nil {
+			w.begins(id)
+		}
+		svc.Prepare(id)
+	})
 	if err := w.k.Start(context.Background(), strategy_react.New(), llm_echo.New(), w.tools); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.k.Resume(context.Background()); err != nil && !w.lenient {
 		t.Fatalf("Resume = %v, want no error", err)
 	}
-	w.s = svc
 	w.http = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		svc.ServeHTTP(rw, r.WithContext(auth.WithPrincipal(r.Context(), w.who)))
 	}))

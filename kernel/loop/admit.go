@@ -185,6 +185,9 @@ func (l *Loop) admit(ctx context.Context, thread *thread, s *session.Session, p 
 		}
 	}
 	turn := newTurnID()
+	if !p.Hold {
+		defer l.starting(thread, turn)()
+	}
 	ev, err := l.say(ctx, s, p, turn)
 	if err != nil {
 		return Admission{}, err
@@ -308,19 +311,21 @@ func (l *Loop) Queue(ctx context.Context, id string, prompts []string) ([]sessio
 }
 
 // Cancel ends the running turn of a session now: its calls, its asks and its
-// model call. It reports whether there was one.
+// model call. One whose message is being written ends when it begins. It reports whether
+// there was one.
 func (l *Loop) Cancel(id string) bool {
 	l.mu.Lock()
 	var t *turn
+	next := false
 	if thread := l.threads[id]; thread != nil {
-		t = thread.current
+		t, next = thread.current, thread.next != ""
+		thread.nextOver = thread.nextOver || t == nil && next
 	}
 	l.mu.Unlock()
-	if t == nil {
-		return false
+	if t != nil {
+		t.cancel(ErrInterrupted)
 	}
-	t.cancel(ErrInterrupted)
-	return true
+	return t != nil || next
 }
 
 // ErrNotRetryable is returned by [Loop.Retry] for a turn that is completed or is not the
@@ -382,14 +387,19 @@ const (
 	RequiresAction State = "requires_action" // an ask waits
 )
 
-// State returns the activity of a session, and its turn.
+// State returns the activity of a session, and its turn. A turn runs from the moment when its
+// message is taken in: a session is not idle while that is being written.
 func (l *Loop) State(id string) (State, string) {
 	l.mu.Lock()
 	var t *turn
+	next := ""
 	if thread := l.threads[id]; thread != nil {
-		t = thread.current
+		t, next = thread.current, thread.next
 	}
 	l.mu.Unlock()
+	if t == nil && next != "" {
+		return Running, next
+	}
 	if t == nil {
 		return Idle, ""
 	}

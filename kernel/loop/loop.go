@@ -202,6 +202,8 @@ type thread struct {
 
 	// Guarded by the loop's mutex.
 	current  *turn
+	next     string        // id of the turn whose message is being taken in, "" if none
+	nextOver bool          // that turn was cancelled
 	followed chan struct{} // of the turn that was started last, see turn.followed
 	unbegun  int           // turns in a row that the disk did not let begin
 	newest   *event.Event  // an adapter's message, which begins the next turn when this one ends

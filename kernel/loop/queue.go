@@ -117,6 +117,7 @@ func lasting(s *session.Session) error {
 // leaves the queue.
 func (l *Loop) startFirst(thread *thread, s *session.Session, sn session.Snapshot) (*turn, error) {
 	p, turn := sn.Queue[0], newTurnID()
+	defer l.starting(thread, turn)()
 	ev, err := l.say(context.Background(), s, Prompt{SessionID: thread.id, ID: p.ID, Text: p.Text, Attachments: p.Attachments}, turn)
 	if err == nil {
 		_, err = s.SetQueue(sn.Queue[1:], sn.Epoch)
@@ -125,6 +126,18 @@ func (l *Loop) startFirst(thread *thread, s *session.Session, sn session.Snapsho
 		return nil, fmt.Errorf("start the queued prompt %s: %w", p.ID, err)
 	}
 	return l.start(thread, startWith{event: ev, id: turn, maxSteps: p.MaxSteps})
+}
+
+// starting notes the turn whose message is being taken in, until that turn begins or the
+// function that it returns is called. The thread's admit lock is held.
+func (l *Loop) starting(thread *thread, turn string) func() {
+	set := func(id string) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		thread.next, thread.nextOver = id, false
+	}
+	set(turn)
+	return func() { set("") }
 }
 
 // Pauses between tries to go on with a session whose disk fails, or is full.

@@ -115,9 +115,13 @@ func (l *Loop) start(thread *thread, w startWith) (*turn, error) {
 		t.stop(nil)
 		return nil, ErrShutdown
 	}
-	thread.current, thread.followed = t, t.followed
+	over := thread.nextOver
+	thread.current, thread.next, thread.nextOver, thread.followed = t, "", false, t.followed
 	l.work.Add(1)
 	l.mu.Unlock()
+	if over {
+		t.cancel(ErrInterrupted)
+	}
 	go func() {
 		defer l.work.Done()
 		defer release()
