@@ -147,7 +147,7 @@ func (k *Kernel) chosen(choice string) (provider, model string, err error) {
 func (k *Kernel) service(i config.Instance) string {
 	var at string
 	for _, raw := range [][]byte{k.setting(i, "base_url"), k.Plugins.Default(i.Plugin, "base_url")} {
-		if at = text(raw); at != "" {
+		if at = config.TextOf(raw); at != "" {
 			break
 		}
 	}

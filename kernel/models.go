@@ -47,7 +47,7 @@ func (k *Kernel) free(i config.Instance, model string) bool {
 	case "llm-echo":
 		return true
 	case "llm-ollama":
-		at := text(k.setting(i, "base_url")) // by default this machine
+		at := config.TextOf(k.setting(i, "base_url")) // by default this machine
 		u, err := url.Parse(at)
 		if err != nil || strings.HasSuffix(model, "-cloud") || strings.HasSuffix(model, ":cloud") {
 			return false
@@ -80,16 +80,7 @@ func (k *Kernel) summaryModel() (provider, model string) {
 // modelOf returns the model that a provider uses: by its settings, those of its plugin, or the
 // default in the plugin's schema.
 func (k *Kernel) modelOf(i config.Instance) string {
-	return cmp.Or(text(k.setting(i, "model")), text(k.Plugins.Default(i.Plugin, "model")))
-}
-
-// text reads a text, "" if the value is another: a plugin's setting may have any form.
-func text(raw json.RawMessage) string {
-	var s string
-	if json.Unmarshal(raw, &s) != nil {
-		return ""
-	}
-	return s
+	return cmp.Or(config.TextOf(k.setting(i, "model")), config.TextOf(k.Plugins.Default(i.Plugin, "model")))
 }
 
 // setting returns a field of a provider, or else the setting of its plugin; nil if there is none.
@@ -102,5 +93,5 @@ func (k *Kernel) setting(i config.Instance, field string) json.RawMessage {
 }
 
 func number(raw json.RawMessage) (n int, ok bool) {
-	return n, json.Unmarshal(raw, &n) == nil && n > 0
+	return n, len(raw) > 0 && json.Unmarshal(raw, &n) == nil && n > 0
 }

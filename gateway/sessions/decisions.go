@@ -118,8 +118,8 @@ func answered(a Answered) *api.Failure {
 func decided(k *session.Session, call string) (a Answered, known bool, err error) {
 	err = window(k, 0, func(es []session.Entry, _ bool) bool {
 		for _, e := range es {
-			var n session.Note
-			if e.Kind != session.KindEvent || json.Unmarshal(e.Payload, &n) != nil || n.Name != event.ApprovalAnswered.Name() {
+			n, ok := e.Note()
+			if !ok || n.Name != event.ApprovalAnswered.Name() {
 				continue
 			}
 			var d approval.Decision

@@ -191,8 +191,7 @@ func (t *Turn) add(e session.Entry) {
 			t.result(result(r))
 		}
 	case session.KindEvent:
-		var n session.Note
-		if json.Unmarshal(e.Payload, &n) == nil {
+		if n, ok := e.Note(); ok {
 			t.note(n, e)
 		}
 	}

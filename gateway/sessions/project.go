@@ -215,8 +215,7 @@ func project(id, epoch string, e session.Entry) (ev Event, ok bool) {
 		ok = json.Unmarshal(e.Payload, &r) == nil
 		ev.Type, ev.Data = ToolCompleted, toolCompletedData{result(r)}
 	case session.KindEvent:
-		var n session.Note
-		if json.Unmarshal(e.Payload, &n) == nil && e.Owns(n.Name) {
+		if n, known := e.Note(); known && e.Owns(n.Name) {
 			ev.Type, ev.Data, ok = note(n)
 		}
 	}

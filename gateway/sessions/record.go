@@ -178,18 +178,15 @@ func (r *record) count(e session.Entry, epoch string, inherited bool, price func
 	case session.KindMessage:
 		r.touch(e.Date)
 		var m session.Message
-		if json.Unmarshal(e.Payload, &m) == nil && r.Title == "" && m.Role == "user" {
+		if r.Title == "" && json.Unmarshal(e.Payload, &m) == nil && m.Role == "user" {
 			r.Title = cut.Line(m.Content, 60)
 		}
 	case session.KindEvent:
-		var n session.Note
 		if inherited {
 			return false, false // it is the parent's
 		}
-		if json.Unmarshal(e.Payload, &n) != nil {
-			return false, false
-		}
-		if !e.Owns(n.Name) || !r.note(n, e.Meta.Turn, price) {
+		n, ok := e.Note()
+		if !ok || !e.Owns(n.Name) || !r.note(n, e.Meta.Turn, price) {
 			return false, false
 		}
 		r.touch(e.Date)

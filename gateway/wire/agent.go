@@ -192,11 +192,11 @@ func shown(e session.Entry, id, epoch string) (out Event, ok bool) {
 		return project(ev, epoch), true
 	}
 	// A note of the kernel's own, which others get in words that are documented.
-	var n session.Note
+	n, ok := e.Note()
 	var q struct {
 		Prompts []Queued `json:"prompts"`
 	}
-	if json.Unmarshal(e.Payload, &n) != nil || !e.Owns(n.Name) || json.Unmarshal(n.Data, &q) != nil {
+	if !ok || !e.Owns(n.Name) || json.Unmarshal(n.Data, &q) != nil {
 		return Event{}, false
 	}
 	if q.Prompts == nil {

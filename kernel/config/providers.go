@@ -97,9 +97,7 @@ type Instance struct {
 
 // Text returns a field as a string, "" when it is not a string.
 func (i Instance) Text(field string) string {
-	var s string
-	_ = json.Unmarshal(i.Config[field], &s)
-	return s
+	return TextOf(i.Config[field])
 }
 
 // Providers is a read-only view of the providers. It reads the store on every call.
@@ -112,33 +110,46 @@ func (s *Store) Providers() Providers { return Providers{s} }
 func (p Providers) ActiveID() string { return p.s.Text(ActiveKey) }
 
 // ListInstances returns all instances by id. It leaves out rows without a plugin.
-func (p Providers) ListInstances() []Instance { return p.list("providers.") }
+func (p Providers) ListInstances() []Instance {
+	byID := p.all()
+	out := make([]Instance, 0, len(byID))
+	for _, id := range slices.Sorted(maps.Keys(byID)) {
+		out = append(out, byID[id].clone())
+	}
+	return out
+}
 
-func (p Providers) list(prefix string) []Instance {
-	byID := map[string]*Instance{}
-	for _, v := range p.s.All(prefix) {
+func (i Instance) clone() Instance {
+	i.Config = maps.Clone(i.Config)
+	return i
+}
+
+// all returns the instances by id. They are shared: a turn asks for its instance several times.
+func (p Providers) all() map[string]Instance {
+	byID, _ := p.s.providers() // it never fails
+	return byID
+}
+
+func instances(s *Store) (map[string]Instance, error) {
+	byID := map[string]Instance{}
+	for _, v := range s.All("providers.") {
 		id, field, _ := strings.Cut(strings.TrimPrefix(v.Key, "providers."), ".")
-		i := byID[id]
-		if i == nil {
-			i = &Instance{ID: id, Config: map[string]json.RawMessage{}}
-			byID[id] = i
+		i, known := byID[id]
+		if !known {
+			i = Instance{ID: id, Config: map[string]json.RawMessage{}}
 		}
 		switch field {
 		case "plugin":
-			_ = json.Unmarshal(v.Value, &i.Plugin) // checked when it was set
+			i.Plugin = TextOf(v.Value) // checked when it was set
 		case "label":
-			_ = json.Unmarshal(v.Value, &i.Label)
+			i.Label = TextOf(v.Value)
 		default:
 			i.Config[field] = v.Value
 		}
+		byID[id] = i
 	}
-	out := []Instance{}
-	for _, id := range slices.Sorted(maps.Keys(byID)) {
-		if i := byID[id]; i.Plugin != "" {
-			out = append(out, *i)
-		}
-	}
-	return out
+	maps.DeleteFunc(byID, func(_ string, i Instance) bool { return i.Plugin == "" })
+	return byID, nil
 }
 
 // Reveal returns an instance with its secret references resolved, for the plugin that
@@ -165,20 +176,15 @@ func (p Providers) InstancesForPlugin(name string) []Instance {
 
 // GetInstance returns the instance with that id, or nil.
 func (p Providers) GetInstance(id string) *Instance {
-	if one := p.list("providers." + id + "."); len(one) == 1 && one[0].ID == id {
-		return &one[0]
+	if i, ok := p.all()[id]; ok {
+		i = i.clone()
+		return &i
 	}
 	return nil
 }
 
-// PluginOf returns the name of the plugin that backs an instance, "" if no instance has that id. It
-// costs less than GetInstance.
-func (p Providers) PluginOf(id string) string {
-	if !ValidInstanceID(id) {
-		return ""
-	}
-	return p.s.Text("providers." + id + ".plugin")
-}
+// PluginOf returns the name of the plugin that backs an instance, "" if no instance has that id.
+func (p Providers) PluginOf(id string) string { return p.all()[id].Plugin }
 
 // Active returns the active instance and its model.
 func (p Providers) Active() (Instance, string, error) {

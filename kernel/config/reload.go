@@ -29,6 +29,7 @@ func (s *Store) ReloadFile(name string, content []byte, accept func(next *Store,
 	// The names of variables can map to other keys with another file.
 	env, err := s.fromEnv(file)
 	next := &Store{root: s.root, environ: s.environ, file: file, env: env, flags: maps.Clone(s.flags), live: s.live}
+	next.providers = Derive(next, instances)
 	keys := differing(s.file, file)
 	changes := make([]Change, len(keys))
 	for i, k := range keys {

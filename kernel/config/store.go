@@ -63,8 +63,10 @@ type Store struct {
 	file  values
 	live  values
 	stamp stamp
-	count uint64 // of live parts so far
+	count uint64 // of changes so far
 	begun values // the values in force of the keys that are read at the start; nil before Begin
+
+	providers func() (map[string]Instance, error) // see instances
 }
 
 // stamp identifies the version of the live part's file that was read.
@@ -77,6 +79,7 @@ type stamp struct {
 // Open reads all layers. An invalid layer is an error that names the place.
 func Open(o Options) (*Store, error) {
 	s := &Store{root: o.Root, environ: o.Env, flags: values{}}
+	s.providers = Derive(s, instances)
 	var err error
 	if s.live, s.stamp, err = s.read(); err != nil {
 		return nil, err

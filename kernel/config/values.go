@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // Get returns a value and the layer that it comes from.
@@ -76,9 +77,32 @@ func (s *Store) All(prefix string) []Value {
 
 // Text returns a string, "" when the key has none.
 func (s *Store) Text(key string) string {
+	v, _, _ := s.Get(key)
+	return TextOf(v)
+}
+
+// TextOf returns a JSON string's text, "" for any other value. It is for every setting that a turn
+// reads: a string without escapes is not parsed.
+func TextOf(v json.RawMessage) string {
+	if n := len(v); n >= 2 && v[0] == '"' && v[n-1] == '"' && plain(v[1:n-1]) {
+		return string(v[1 : n-1])
+	}
+	if len(v) == 0 {
+		return "" // which would be an error, with an allocation
+	}
 	var out string
-	s.decode(key, &out)
+	_ = json.Unmarshal(v, &out)
 	return out
+}
+
+// plain reports whether the text between the quotes of a JSON string stands for itself.
+func plain(b []byte) bool {
+	for _, c := range b {
+		if c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
 }
 
 // Texts returns a list of strings, nil when the key has none.

@@ -1,7 +1,6 @@
 package event
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"iter"
@@ -111,8 +110,7 @@ func newKind[P any](name string, class Class) *Kind {
 		Name: name, Class: class, payload: reflect.TypeFor[P](),
 		decode: func(raw json.RawMessage) (any, error) {
 			var p P
-			dec := json.NewDecoder(bytes.NewReader(raw))
-			if err := dec.Decode(&p); err != nil {
+			if err := json.Unmarshal(raw, &p); err != nil {
 				return nil, fmt.Errorf("payload of %s: %w", name, err)
 			}
 			return p, nil

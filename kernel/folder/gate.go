@@ -38,7 +38,7 @@ type Gate struct {
 	mu       sync.Mutex
 	sessions map[string]answer        // by root session: what holds for it alone
 	asking   map[string]chan struct{} // by root session and digest; closed with the answer
-	looks    map[string]*look         // by session: those that are held
+	holds    map[string]*hold         // by session
 }
 
 // answer is a person's answer for one session.
@@ -51,12 +51,12 @@ type answer struct {
 
 // NewGate returns a gate.
 func NewGate(cfg GateConfig) *Gate {
-	g := &Gate{cfg: cfg, sessions: map[string]answer{}, asking: map[string]chan struct{}{}, looks: map[string]*look{}}
+	g := &Gate{cfg: cfg, sessions: map[string]answer{}, asking: map[string]chan struct{}{}, holds: map[string]*hold{}}
 	cfg.Store.OnChange(func(string) {
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		clear(g.sessions) // a revoked folder is not trusted for a session either
-		clear(g.looks)
+		clear(g.holds)
 	})
 	return g
 }

@@ -21,8 +21,14 @@ type look struct {
 	st   Status
 	err  error
 
-	users int       // with the lock of the gate, as began
-	began time.Time // 0 before that
+	began time.Time
+	users int // guarded by the gate's mutex
+}
+
+// hold is a session's claim to share looks; its fields are guarded by the gate's mutex.
+type hold struct {
+	look  *look        // the last one, nil before the first
+	leave func() error // ends the hold's own use of it
 }
 
 // Open opens the folder that a session works in, and reports whether the session may use it, as
@@ -48,37 +54,41 @@ func (g *Gate) mayUse(session string, st Status, err error) bool {
 // Hold makes all calls of [Gate.Look] for a session share one opening of its folder, until end is
 // called. A session has one hold at a time; another one takes its place.
 func (g *Gate) Hold(session string) (end func()) {
-	l := &look{users: 1, err: errNotOpened}
+	h := &hold{leave: func() error { return nil }}
 	g.mu.Lock()
-	g.looks[session] = l
+	g.holds[session] = h
 	g.mu.Unlock()
-	leave := g.leave(l)
 	return func() {
 		g.mu.Lock()
-		if g.looks[session] == l {
-			delete(g.looks, session)
+		if g.holds[session] == h {
+			delete(g.holds, session)
 		}
+		leave := h.leave
 		g.mu.Unlock()
 		_ = leave() // nothing was written
 	}
 }
 
 // Look is [Gate.Open] for what a request for a model is made of: during a [Gate.Hold] of the session,
-// callers get what the first of them has opened up to 100 ms before, unless the trust in a folder has
-// been changed here meanwhile.
+// callers get what one of them has opened up to 100 ms before, unless the trust in a folder has been
+// changed here meanwhile.
 func (g *Gate) Look(session string) (w *workspace.Workspace, trusted bool, err error) {
 	now := time.Now()
 	g.mu.Lock()
-	l := g.looks[session]
-	if l == nil || (!l.began.IsZero() && now.Sub(l.began) >= lookTime) {
+	h := g.holds[session]
+	if h == nil {
 		g.mu.Unlock()
 		return g.Open(session)
 	}
-	if l.began.IsZero() {
-		l.began = now
+	before := func() error { return nil }
+	if h.look == nil || now.Sub(h.look.began) >= lookTime {
+		before, h.look = h.leave, &look{began: now, users: 1, err: errNotOpened}
+		h.leave = g.leave(h.look)
 	}
+	l := h.look
 	l.users++
 	g.mu.Unlock()
+	_ = before() // nothing was written
 	leave := g.leave(l)
 	dir, err := g.cfg.Folder(session)
 	if err != nil {

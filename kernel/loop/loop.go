@@ -85,8 +85,8 @@ type Config struct {
 	// Standing returns notes about what lasts beyond a turn, such as commands in the background.
 	// One without a text takes back what the history says under its name. Default: none.
 	Standing func(session string) []event.TurnNote
-	// Look is called before the strategy decides, and done once it has, or once the request for the
-	// model is put together. Parts that read the session's folder for that may share one opening of it
+	// Look is called before the strategy decides, for the first step of a turn before the message is
+	// taken in, and done once it has, or once the request for the model is put together. Parts that read the session's folder for that may share one opening of it
 	// meanwhile. Default: each opens it.
 	Look func(session string) (done func())
 	// Attached returns a message with the content of its attachments. Default: their
@@ -204,6 +204,7 @@ type thread struct {
 	current  *turn
 	next     string        // id of the turn whose message is being taken in, "" if none
 	nextOver bool          // that turn was cancelled
+	looked   func()        // ends that turn's look at its folder, nil if there is none
 	followed chan struct{} // of the turn that was started last, see turn.followed
 	unbegun  int           // turns in a row that the disk did not let begin
 	newest   *event.Event  // an adapter's message, which begins the next turn when this one ends

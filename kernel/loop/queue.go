@@ -131,13 +131,19 @@ func (l *Loop) startFirst(thread *thread, s *session.Session, sn session.Snapsho
 // starting notes the turn whose message is being taken in, until that turn begins or the
 // function that it returns is called. The thread's admit lock is held.
 func (l *Loop) starting(thread *thread, turn string) func() {
-	set := func(id string) {
+	set := func(id string, looked func()) (was func()) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		thread.next, thread.nextOver = id, false
+		was = thread.looked
+		thread.next, thread.nextOver, thread.looked = id, false, looked
+		return was
 	}
-	set(turn)
-	return func() { set("") }
+	set(turn, l.cfg.Look(thread.id))
+	return func() {
+		if looked := set("", nil); looked != nil {
+			looked()
+		}
+	}
 }
 
 // Pauses between tries to go on with a session whose disk fails, or is full.

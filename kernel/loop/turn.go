@@ -74,6 +74,7 @@ type turn struct {
 	pending  []event.ToolCall
 	failing  []event.ModelRef // the models that could not answer
 	fallback event.ModelRef   // that answers instead of them
+	looked   func()           // ends the look at the folder that began with the message, until the first step takes it
 }
 
 type startWith struct {
@@ -116,7 +117,8 @@ func (l *Loop) start(thread *thread, w startWith) (*turn, error) {
 		return nil, ErrShutdown
 	}
 	over := thread.nextOver
-	thread.current, thread.next, thread.nextOver, thread.followed = t, "", false, t.followed
+	t.looked = thread.looked
+	thread.current, thread.next, thread.nextOver, thread.looked, thread.followed = t, "", false, nil, t.followed
 	l.work.Add(1)
 	l.mu.Unlock()
 	if over {
@@ -149,6 +151,9 @@ func (t *turn) cancel(why error) {
 func (t *turn) run() {
 	l := t.l
 	kind, err := t.guarded()
+	if t.looked != nil { // it did not come to its first step
+		t.looked()
+	}
 	t.mu.Lock()
 	t.ending = true
 	t.mu.Unlock()
@@ -266,7 +271,7 @@ func (t *turn) next() (over bool, err error) {
 	if err := context.Cause(t.ctx); err != nil {
 		return false, &stepError{"cancelled", err}
 	}
-	looked := sync.OnceFunc(t.l.cfg.Look(t.thread.id))
+	looked := t.look()
 	defer looked()
 	d, err := t.decide()
 	if err != nil {
@@ -290,6 +295,16 @@ func (t *turn) next() (over bool, err error) {
 	default:
 		return false, failed("strategy", "the strategy %s decided %q, which is not a step", t.l.StrategyOf(t.thread.id), d.Next)
 	}
+}
+
+// look begins the look at the folder for a step, or goes on with that of the message.
+func (t *turn) look() (done func()) {
+	done = t.looked
+	t.looked = nil
+	if done == nil {
+		done = t.l.cfg.Look(t.thread.id)
+	}
+	return sync.OnceFunc(done)
 }
 
 func (t *turn) decide() (event.DecideResponse, error) {

@@ -47,7 +47,7 @@ func (s *Session) appendIn(epoch, kind string, payload any, meta Meta) (int64, e
 	if err != nil {
 		return 0, fmt.Errorf("session %s: %w", s.id, err)
 	}
-	s.latest = Entry{ID: id, Kind: kind, Payload: raw, Meta: meta, Date: now.UTC()}
+	s.latest = Entry{ID: id, Kind: kind, Payload: raw, Meta: meta, Date: now.UTC(), note: noteIn(payload, raw)}
 	s.st.apply(s.latest)
 	s.m.index.wrote(s.key(), s.j.Size(), now, s.settled(), func() string { return titleOf(s.latest) })
 	s.grew(s.j.Size())

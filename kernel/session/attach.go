@@ -21,6 +21,9 @@ import (
 // further behind reads the tape.
 const liveItems = 1024
 
+// liveKept is how many places of items that were sent are used again.
+const liveKept = 32
+
 // Item is one message to a connection: an event, or the notice that its cursor is
 // not valid.
 type Item struct {
@@ -78,10 +81,11 @@ type Connection struct {
 
 	// Guarded by the session's mutex.
 	beat time.Time
+	pos  int64 // of the next live item
 
 	// The connection's own.
 	cursor Cursor
-	pos    int64 // of the next live item
+	items  []Item // the places of those that were sent last
 }
 
 // ID returns the connection's id, 32 hexadecimal digits.
@@ -246,6 +250,7 @@ func (s *Session) fanOut(ev event.Event) {
 		return
 	}
 	it.Cursor = s.cursor()
+	s.forgetSent()
 	s.live = append(s.live, it)
 	if len(s.live) > liveItems {
 		drop := len(s.live) - liveItems/2
@@ -253,6 +258,23 @@ func (s *Session) fanOut(ev event.Event) {
 		s.liveFrom += int64(drop)
 	}
 	s.wake()
+}
+
+// forgetSent empties the live items if all connections have got them. A few places are kept: most
+// items are sent before the next one comes.
+func (s *Session) forgetSent() {
+	end := s.liveFrom + int64(len(s.live))
+	for _, c := range s.conns {
+		if c.pos < end {
+			return
+		}
+	}
+	s.liveFrom = end
+	if cap(s.live) > liveKept {
+		s.live = nil
+	}
+	clear(s.live)
+	s.live = s.live[:0]
 }
 
 func (s *Session) wake() {
@@ -394,9 +416,14 @@ func (c *Connection) follow(ctx context.Context) error {
 			return c.send(ctx, Item{Event: ev, Entry: e, Cursor: Cursor{now.Epoch, e.ID}})
 		})
 	}
-	items := slices.Clone(s.live[c.pos-s.liveFrom:])
+	items := append(c.items[:0], s.live[c.pos-s.liveFrom:]...)
 	c.pos = end
 	s.mu.Unlock()
+	defer func() {
+		if clear(items); cap(items) <= liveKept {
+			c.items = items[:0]
+		}
+	}()
 	for _, it := range merge(items) {
 		c.cursor = it.Cursor
 		if err := c.send(ctx, it); err != nil {

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -26,6 +27,8 @@ type Entry struct {
 	Payload json.RawMessage `json:"payload"`
 	Meta    Meta            `json:"meta"`
 	Date    time.Time       `json:"date"` // wall clock, for people; order is by ID
+
+	note *Note // of an entry that was just written; see [Entry.Note]
 }
 
 // Meta records the origin of an entry.
@@ -67,6 +70,42 @@ type Note struct {
 	Data json.RawMessage `json:"data"`
 }
 
+// noted is a note that is about to be written.
+type noted struct {
+	Name string `json:"name"`
+	Data any    `json:"data"`
+}
+
+// Note returns the note that an event entry holds; ok is false for an entry of another kind, or of
+// another form. Do not change the data: others read it, too.
+func (e Entry) Note() (n Note, ok bool) {
+	if e.note != nil {
+		return *e.note, true
+	}
+	return n, e.Kind == KindEvent && json.Unmarshal(e.Payload, &n) == nil
+}
+
+// noteIn returns the note in the JSON text of a payload, for the readers of a new entry: each
+// would parse it again. It is nil if the payload is none, or the text is another, because of a
+// secret.
+func noteIn(payload any, raw json.RawMessage) *Note {
+	name := ""
+	switch p := payload.(type) {
+	case noted:
+		name = p.Name
+	case Note:
+		name = p.Name
+	default:
+		return nil
+	}
+	data, ok := bytes.CutPrefix(raw, []byte(`{"name":"`+name+`","data":`))
+	if !ok {
+		return nil
+	}
+	end := len(data) - len("}")
+	return &Note{Name: name, Data: data[:end:end]}
+}
+
 // canonical reports whether a kind is always recorded, whatever its emitter asks
 // for.
 func canonical(kind string) bool {
@@ -100,10 +139,7 @@ func entryOf(ev event.Event) (kind string, payload any, ok bool) {
 	if !known || k.Class == event.Lossy || strings.HasPrefix(ev.Kind, "session.") || (ev.Unrecorded && !canonical(ev.Kind)) {
 		return "", nil, false
 	}
-	return KindEvent, struct {
-		Name string `json:"name"`
-		Data any    `json:"data"`
-	}{ev.Kind, ev.Payload}, true
+	return KindEvent, noted{ev.Kind, ev.Payload}, true
 }
 
 // EntryOf returns the entry that an event becomes, without id; ok is false for an
@@ -195,8 +231,8 @@ func (e Entry) Event(session string) (event.Event, bool) {
 		}
 		return set(event.ToolCallResult.Name(), event.ToolResult{ID: r.ToolCallID, OK: r.OK, Value: r.Value, Error: r.Error, Envelope: r.Envelope, Request: event.Request{RequestID: r.RequestID}})
 	case KindEvent:
-		var n Note
-		if json.Unmarshal(e.Payload, &n) != nil {
+		n, ok := e.Note()
+		if !ok {
 			return event.Event{}, false
 		}
 		payload, err := event.DecodePayload(n.Name, n.Data)

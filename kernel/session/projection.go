@@ -98,8 +98,8 @@ func (p *Projection) Apply(e Entry) {
 			p.fill(r.ToolCallID, resultText(r), pictures(r))
 		}
 	case KindEvent:
-		var n Note
-		if json.Unmarshal(e.Payload, &n) != nil {
+		n, ok := e.Note()
+		if !ok {
 			return
 		}
 		switch n.Name {

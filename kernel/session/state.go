@@ -128,11 +128,7 @@ func (s *state) apply(e Entry) {
 			s.settled(r.ToolCallID)
 		}
 	case KindEvent:
-		var n Note
-		if json.Unmarshal(e.Payload, &n) != nil {
-			return
-		}
-		if e.Owns(n.Name) {
+		if n, ok := e.Note(); ok && e.Owns(n.Name) {
 			s.note(n)
 		}
 	}

@@ -46,7 +46,8 @@ type Config struct {
 	// Open opens the folder that a session works in, if it is trusted; otherwise the folder
 	// is nil. The session "" is yaya itself. close ends the use of the folder.
 	Open func(session string) (in *agentskill.Folder, close func())
-	// Look is Open for the catalogue, which a request of a model has; nil means Open.
+	// Look is Open for the catalogue, which a request of a model has, and for what is announced
+	// beside it; nil means Open.
 	Look func(session string) (in *agentskill.Folder, close func())
 	// Hidden reports whether commands of agents cannot read a folder; nil means that they
 	// read all.
@@ -89,7 +90,7 @@ func (*Plugin) OnUnload(context.Context, plugin.Context) error { return nil }
 // OnEvent implements [plugin.Plugin]: it announces the skills of a session if they have
 // changed.
 func (p *Plugin) OnEvent(_ context.Context, ev event.Event, c plugin.Context) error {
-	in, done := p.cfg.Open(ev.SessionID)
+	in, done := p.cfg.Look(ev.SessionID)
 	defer done()
 	set := p.cfg.Library.Look(in)
 	out := Found{Skills: []string{}}
