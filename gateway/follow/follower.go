@@ -273,8 +273,5 @@ func (f *Follower) flush() {
 	}
 }
 
-// Deferred reports whether a flush is due. The lock is held.
-func (f *Follower) Deferred() bool { return f.deferred }
-
 // Ended reports whether nothing will be taken. The lock is held.
 func (f *Follower) Ended() bool { return f.ended }

@@ -42,6 +42,7 @@ type feed struct {
 	inFlight string // text that was in flight when the feed attached
 	progress map[string]progressData
 	flushed  time.Time // when volatile events were sent last
+	owes     bool      // session.json, what has been counted
 	readers  map[*reader]struct{}
 }
 
@@ -94,7 +95,7 @@ func (f *feed) Close(bool) {
 	defer f.unpin()
 	f.Lock()
 	defer f.Unlock()
-	f.flush(time.Now())
+	f.Flush()
 	if err := f.log.Close(); err != nil {
 		f.s.cfg.Log.Warn().Err(err).Str("session", f.ID).Msg("events.ndjson could not be closed")
 	}
@@ -179,7 +180,10 @@ func (f *feed) entry(e session.Entry, epoch string) {
 	}
 	f.flush(e.Date)
 	f.epoch, f.seq, f.whole = epoch, e.ID, isOutput
-	f.s.count(f.ID, epoch, e, e.ID <= f.k.ForkedAt())
+	if f.s.count(f.ID, epoch, e, e.ID <= f.k.ForkedAt()) {
+		f.owes = true
+		f.Later(deltaEvery)
+	}
 	if !ok {
 		return
 	}
@@ -214,7 +218,7 @@ func (f *feed) say(offset int, text string) {
 // soon has volatile events told: at once if none were for a while, so that the first
 // words come as soon as they can, else in a moment.
 func (f *feed) soon() {
-	if f.Deferred() || f.Ended() {
+	if f.Ended() {
 		return
 	}
 	if now := time.Now(); now.Sub(f.flushed) >= deltaEvery {
@@ -224,8 +228,15 @@ func (f *feed) soon() {
 	f.Later(deltaEvery)
 }
 
-// Flush implements [follow.Projection].
-func (f *feed) Flush() { f.flush(time.Now()) }
+// Flush implements [follow.Projection]. session.json is written here, and not when something
+// ends: its events do not wait for it, and several turns in a moment cost one writing.
+func (f *feed) Flush() {
+	f.flush(time.Now())
+	if f.owes {
+		f.owes = false
+		f.s.counted(f.ID, true)
+	}
+}
 
 // flush tells what is volatile and was not told yet.
 func (f *feed) flush(now time.Time) {

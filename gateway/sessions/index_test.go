@@ -215,3 +215,21 @@ func TestTitleOfATape(t *testing.T) {
 		t.Errorf("Title of an unknown session = %q, want none", got)
 	}
 }
+
+// session.json is written soon after the end of a turn, and before yaya stops, however soon that is;
+// lists have the end at once.
+func TestTurnsAreKept(t *testing.T) {
+	w := newWorld(t, oneWrite)
+	id := w.create()
+	f := w.follow(id, "")
+	w.say(id, "fail")
+	f.until("session_failed")
+	if all := w.must("GET", "/v1/sessions?status=failed", "", 200)["sessions"].([]any); len(all) != 1 {
+		t.Errorf("after the end of a turn, %d failed sessions are listed, want 1", len(all))
+	}
+	w.stop()
+	raw, err := os.ReadFile(filepath.Join(w.dir, "sessions", id, "session.json"))
+	if err != nil || !strings.Contains(string(raw), `"status": "failed"`) || !strings.Contains(string(raw), `"turns": 1`) {
+		t.Errorf("session.json is %s, %v; want one failed turn", raw, err)
+	}
+}

@@ -330,17 +330,19 @@ func (s *Service) change(id string, f func(*record)) (Session, error) {
 	return now, s.persist(id)
 }
 
-// count takes an entry into a session's record.
-func (s *Service) count(id, epoch string, e session.Entry, inherited bool) {
+// count takes an entry into a session's record; it reports whether the record is to be written.
+// Lists have it at once.
+func (s *Service) count(id, epoch string, e session.Entry, inherited bool) (write bool) {
 	s.mu.Lock()
 	r := s.records[id]
-	if r == nil {
+	if r == nil || !r.counts(e, epoch, inherited, s.cfg.Price) {
 		s.mu.Unlock()
-		return
+		return false
 	}
-	write := r.counts(e, epoch, inherited, s.cfg.Price)
+	mark, changed := r.mark(), r.Changed
 	s.mu.Unlock()
-	s.counted(id, write)
+	s.cfg.Sessions.Mark(id, mark, changed)
+	return true
 }
 
 // counted writes the record that an entry has changed, if it is time to.
