@@ -86,8 +86,7 @@ func (e Entry) Note() (n Note, ok bool) {
 }
 
 // noteIn returns the note in the JSON text of a payload, for the readers of a new entry: each
-// would parse it again. It is nil if the payload is none, or the text is another, because of a
-// secret.
+// would parse it again. It is nil for any other payload, and where a secret in the name was masked.
 func noteIn(payload any, raw json.RawMessage) *Note {
 	name := ""
 	switch p := payload.(type) {
