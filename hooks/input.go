@@ -96,7 +96,7 @@ func (b body) input(hook hookconf.Hook, session, dir string) any {
 // claudeTools are the names that Claude Code has for tools like yaya's, the first is that under
 // which a hook learns of a call.
 var claudeTools = map[string][]string{
-	"shell": {"Bash"}, "apply_patch": {"Edit", "Write", "MultiEdit", "NotebookEdit"}, "edit": {"Edit", "MultiEdit"}, "multi_read": {"Read"}, "todo": {"TodoWrite"}, "read_file": {"Read"}, "web_fetch": {"WebFetch"}, "propose_plan": {"ExitPlanMode"}, "search": {"Grep"},
+	"shell": {"Bash"}, "apply_patch": {"Edit", "Write", "MultiEdit", "NotebookEdit"}, "edit": {"Edit", "MultiEdit"}, "multi_read": {"Read"}, "todo": {"TodoWrite"}, "read_file": {"Read"}, "web_fetch": {"WebFetch"}, "web_search": {"WebSearch"}, "propose_plan": {"ExitPlanMode"}, "search": {"Grep"},
 	"shell_output": {"BashOutput"}, "shell_stop": {"KillShell", "KillBash"}, "repo_tree": {"Glob", "LS"}, "mcp_resources": {"ListMcpResourcesTool"}, "mcp_read": {"ReadMcpResourceTool"}, "agent": {"Task", "Agent"}, "skill": {"Skill"},
 }
 

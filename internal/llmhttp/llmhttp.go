@@ -1,6 +1,6 @@
-// Package llmhttp is the HTTP side of model providers, whose plugins have no
-// network code of their own: deadlines, bounded bodies, no redirects to other
-// hosts, and failures as an error that keeps status and Retry-After.
+// Package llmhttp is the HTTP side of services whose address a user sets, model providers and web
+// searches: their plugins have no network code of their own. It has deadlines, bounded bodies, no
+// redirects to other hosts, and failures as an error that keeps status and Retry-After.
 package llmhttp
 
 import (
@@ -131,7 +131,7 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 
 // keys returns those of a request, as the services take them.
 func keys(h http.Header) []string {
-	return []string{strings.TrimPrefix(h.Get("Authorization"), "Bearer "), h.Get("X-Api-Key"), h.Get("X-Goog-Api-Key")}
+	return []string{strings.TrimPrefix(h.Get("Authorization"), "Bearer "), h.Get("X-Api-Key"), h.Get("X-Goog-Api-Key"), h.Get("X-Subscription-Token")}
 }
 
 // message returns the text of an error body: OpenAI's field, or the whole body. Of markup, which people

@@ -88,7 +88,7 @@ func (e Entry) Note() (n Note, ok bool) {
 // noteIn returns the note in the JSON text of a payload, for the readers of a new entry: each
 // would parse it again. It is nil for any other payload, and where a secret in the name was masked.
 func noteIn(payload any, raw json.RawMessage) *Note {
-	name := ""
+	var name string
 	switch p := payload.(type) {
 	case noted:
 		name = p.Name

@@ -1,6 +1,7 @@
-// Package tool_web provides web_fetch, with which an agent reads a page or a file of the web.
+// Package tool_web provides web_fetch, with which an agent reads a page or a file of the web, and
+// web_search, which asks the search service that the user has set, if there is one.
 //
-// Its requests keep to the rules for commands of agents: the hosts of sandbox.command.hosts are
+// The requests of web_fetch keep to the rules for commands of agents: the hosts of sandbox.command.hosts are
 // read without a question, a person is asked about any other, and about each that a redirect leads
 // to; private addresses and yaya itself are refused (see [sandbox.Web]). The hosts of
 // package managers are asked about like others.
@@ -12,6 +13,7 @@ package tool_web //nolint:staticcheck // plugins are named after what the config
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -19,12 +21,14 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
 	"golang.org/x/net/idna"
 
 	"github.com/yaya-ai/yaya/internal/cut"
+	"github.com/yaya-ai/yaya/internal/llmhttp"
 	"github.com/yaya-ai/yaya/internal/sandbox"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/plugin"
@@ -49,32 +53,56 @@ type Hosts interface {
 	AllowHosts(hosts ...string) string
 }
 
-// Plugin provides the tool.
+// Plugin provides the tools.
 type Plugin struct {
 	web       sandbox.Web
 	hosts     Hosts
 	artifacts *tool.Store
+	services  services
+
+	mu       sync.Mutex
+	searches bool // web_search is there
+}
+
+// services sends requests to search services.
+type services interface {
+	Do(req *http.Request) (*http.Response, error)
+	Close()
 }
 
 // New returns the plugin. web sends the requests, for hosts that hosts allows; artifacts keeps
 // pictures.
 func New(web sandbox.Web, hosts Hosts, artifacts *tool.Store) *Plugin {
-	return &Plugin{web, hosts, artifacts}
+	return &Plugin{web: web, hosts: hosts, artifacts: artifacts, services: llmhttp.New()}
 }
 
 // Manifest implements [plugin.Plugin].
 func (*Plugin) Manifest() plugin.Manifest {
-	return plugin.Manifest{Name: "tool-web", Version: "0.1.0", Category: plugin.Tool}
+	return plugin.Manifest{
+		Name: "tool-web", Version: "0.1.0", Category: plugin.Tool,
+		ConfigSchema: json.RawMessage(`{"type":"object","properties":{"search_url":{"type":"string"},"search_api_key":{"type":"string"}}}`),
+	}
 }
 
 // Subscriptions implements [plugin.Plugin].
-func (*Plugin) Subscriptions() []string { return nil }
+func (*Plugin) Subscriptions() []string { return []string{event.ConfigWasUpdated.Name()} }
 
-// OnEvent implements [plugin.Plugin].
-func (*Plugin) OnEvent(context.Context, event.Event, plugin.Context) error { return nil }
+// OnEvent implements [plugin.Plugin]: web_search comes with the address of a search service.
+func (p *Plugin) OnEvent(_ context.Context, ev event.Event, c plugin.Context) error {
+	if changed, ok := ev.Payload.(event.ConfigUpdated); ok && changed.Key == "plugin.tool_web."+urlField {
+		return p.offerSearch(c)
+	}
+	return nil
+}
 
 // OnUnload implements [plugin.Plugin].
-func (*Plugin) OnUnload(context.Context, plugin.Context) error { return nil }
+func (p *Plugin) OnUnload(context.Context, plugin.Context) error {
+	p.services.Close()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.searches = false
+	return nil
+}
 
 // OnLoad implements [plugin.Plugin].
 func (p *Plugin) OnLoad(_ context.Context, c plugin.Context) error {
@@ -85,7 +113,10 @@ func (p *Plugin) OnLoad(_ context.Context, c plugin.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.RegisterTool(obedient{t})
+	if err := c.RegisterTool(obedient{t}); err != nil {
+		return err
+	}
+	return p.offerSearch(c)
 }
 
 // obedient is the tool, which asks a person and so bounds its time itself.

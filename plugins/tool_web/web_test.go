@@ -37,6 +37,8 @@ type fakeContext struct {
 	tool tool.Tool
 }
 
+func (*fakeContext) Config(string) json.RawMessage { return nil }
+
 func (c *fakeContext) RegisterTool(t tool.Tool) error {
 	c.tool = t
 	return nil

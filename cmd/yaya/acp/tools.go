@@ -13,7 +13,7 @@ import (
 // kinds are those of the coder's tools; the others are "other".
 var kinds = map[string]string{
 	"read_file": "read", "multi_read": "read", "repo_tree": "read", "repo_map": "read", "git_status": "read", "read_artifact": "read",
-	"search": "search", "apply_patch": "edit", "edit": "edit", "todo": "think", "propose_plan": "think", "web_fetch": "fetch", "shell": "execute", "verify": "execute", "mcp_resources": "search", "mcp_read": "read", "shell_output": "read", "shell_stop": "execute",
+	"search": "search", "apply_patch": "edit", "edit": "edit", "todo": "think", "propose_plan": "think", "web_fetch": "fetch", "web_search": "search", "shell": "execute", "verify": "execute", "mcp_resources": "search", "mcp_read": "read", "shell_output": "read", "shell_stop": "execute",
 }
 
 // described is a call as an editor shows it.
