@@ -28,6 +28,7 @@ type unsent struct {
 	session, text string
 	command       bool // of the shell
 	err           error
+	key           string // of a message that may have arrived
 }
 
 // run starts an errand that the user asked for by typing a text. Its goroutine is waited for by [Run],
@@ -35,7 +36,7 @@ type unsent struct {
 func (m *model) run(what, typed string, sends bool, do func(ctx context.Context) (then func(*model))) action {
 	if now, id := m.errand, m.id; now != nil {
 		return func() error {
-			m.send(unsent{id, typed, !sends, fmt.Errorf("%s: wait for its end, or stop it with Esc", now.what)})
+			m.send(unsent{session: id, text: typed, command: !sends, err: fmt.Errorf("%s: wait for its end, or stop it with Esc", now.what)})
 			return nil
 		}
 	}
@@ -64,6 +65,9 @@ func (m *model) stopErrand() bool {
 func (m *model) takeBack(u unsent) {
 	if errors.Is(u.err, context.Canceled) {
 		u.err = errors.New("stopped; the message was not sent")
+	}
+	if u.key != "" {
+		m.unsure = u
 	}
 	switch {
 	case u.session != m.id:

@@ -18,17 +18,21 @@ import (
 // maxMentions bounds the resources that one message mentions.
 const maxMentions = 16
 
-// mentioned matches a word that may mention a resource: a server as group 1, and a URI as group 2.
-var mentioned = lazyregexp.New(`(?:^|\s)@([^\s@:/]+):(\S+)`)
+// mentioned matches a word that may mention a resource: a server as group 1, and a URI as group 2 in
+// angle brackets, or else as group 3.
+var mentioned = lazyregexp.New(`(?:^|\s)@([^\s@:/]+):(?:<([^\s<>]+)>|(\S+))`)
+
+// punctuation ends a sentence, and no URI that is not in angle brackets.
+const punctuation = ".,;!?"
 
 // named is a resource that a message mentions.
 type named struct{ server, uri string }
 
 // mentions returns what a text mentions if there are servers of these names, each once. A URI ends
-// before the punctuation of the sentence.
+// before the punctuation of the sentence, unless it is in angle brackets (RFC 3986, appendix C).
 func mentions(text string) (out []named) {
 	for _, m := range mentioned().FindAllStringSubmatch(text, -1) {
-		n := named{m[1], strings.TrimRight(m[2], ".,;!?")}
+		n := named{m[1], cmp.Or(m[2], strings.TrimRight(m[3], punctuation))}
 		if n.uri != "" && !slices.Contains(out, n) {
 			out = append(out, n)
 		}
@@ -77,6 +81,11 @@ func (m *model) sayWith(what, typed, delivery string, text func(ctx context.Cont
 	var said []outcome // goes with the message
 	said = append(said, m.ran[id]...)
 	all, key := mentions(typed), newMessage()
+	again := m.unsure.session == id && m.unsure.text == typed
+	if again { // it may have arrived: the same id is the same message
+		key = m.unsure.key
+	}
+	m.unsure = unsent{}
 	return m.run(what, typed, true, func(ctx context.Context) func(*model) {
 		sending, lost := false, false
 		err := func() error {
@@ -104,7 +113,11 @@ func (m *model) sayWith(what, typed, delivery string, text func(ctx context.Cont
 				return err
 			}
 			sending = true
-			return api.deliver(m.ctx, id, key, append([]Part{{Type: "text", Text: body}}, parts...), delivery)
+			err = api.deliver(m.ctx, id, key, append([]Part{{Type: "text", Text: body}}, parts...), delivery)
+			if refused, ok := errors.AsType[*Error](err); ok && again && refused.Code == "idempotency_conflict" {
+				return nil // it has arrived, with attachments of other names
+			}
+			return err
 		}()
 		if ctx.Err() != nil && err != nil && !sending {
 			err = context.Canceled
@@ -114,7 +127,11 @@ func (m *model) sayWith(what, typed, delivery string, text func(ctx context.Cont
 				delete(m.ran, id)
 			}
 			if err != nil {
-				m.takeBack(unsent{id, typed, false, err})
+				u := unsent{session: id, text: typed, err: err}
+				if sending {
+					u.key = key
+				}
+				m.takeBack(u)
 				return
 			}
 			m.ran[id] = m.ran[id][min(len(said), len(m.ran[id])):]
@@ -192,6 +209,7 @@ func mentionable(ctx context.Context, api *Client, session, root, prefix string)
 		return nil, err
 	}
 	server, uri, inServer := strings.Cut(prefix, ":")
+	uri = strings.TrimPrefix(uri, "<")
 	for _, s := range servers {
 		switch {
 		case !s.Resources || !typeable(s.Name):
@@ -199,7 +217,7 @@ func mentionable(ctx context.Context, api *Client, session, root, prefix string)
 			all, err := api.Resources(ctx, session, server, uri)
 			for _, r := range all {
 				if typeable(r.URI) {
-					out = append(out, choice{"@" + server + ":" + r.URI, r.Name})
+					out = append(out, choice{"@" + server + ":" + mentionOf(r.URI), r.Name})
 				}
 			}
 			return out, err
@@ -212,6 +230,14 @@ func mentionable(ctx context.Context, api *Client, session, root, prefix string)
 		err = nil // the folder of the session may be elsewhere
 	}
 	return append(found, out...), err
+}
+
+// mentionOf returns a URI as a message mentions it.
+func mentionOf(uri string) string {
+	if strings.TrimRight(uri, punctuation) != uri || strings.HasPrefix(uri, "<") {
+		return "<" + uri + ">"
+	}
+	return uri
 }
 
 // callable finds the commands that begin with a prefix: those of the chat, and servers with a colon;

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/charmbracelet/colorprofile"
 )
@@ -17,7 +18,9 @@ import (
 // offering is an API with the servers docs and mute, which never answers.
 type offering struct {
 	mu   sync.Mutex
-	sent []string // messages and attachments
+	sent []string                   // messages and attachments
+	keys []string                   // of the messages
+	down func(try int) (status int) // of messages; optional
 }
 
 const (
@@ -52,7 +55,7 @@ func (o *offering) RoundTrip(r *http.Request) (*http.Response, error) {
 			Name string `json:"name"`
 		}
 		list := []resource{}
-		for _, x := range []resource{{"doc://guide", "The guide\x1b[31m\u202e"}, {"doc://two words", "x"}, {hostileURI, "x"}, {"long://" + strings.Repeat("y", 8000), "long"}} {
+		for _, x := range []resource{{"doc://guide", "The guide\x1b[31m\u202e"}, {"ask://what?", "A question"}, {"doc://two words", "x"}, {hostileURI, "x"}, {"long://" + strings.Repeat("y", 8000), "long"}} {
 			if strings.HasPrefix(x.URI, prefix) {
 				list = append(list, x)
 			}
@@ -62,7 +65,7 @@ func (o *offering) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		body = quoted(map[string]any{"resources": list})
 	case path == "/servers/docs/resources":
-		if in["uri"] != "doc://guide" {
+		if in["uri"] != "doc://guide" && in["uri"] != "ask://what?" {
 			status, body = http.StatusNotFound, quoted(map[string]any{"error": map[string]string{"code": "not_found", "message": fmt.Sprintf("%q of the server \"docs\" cannot be read: gone", in["uri"])}})
 			break
 		}
@@ -83,7 +86,14 @@ func (o *offering) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		o.sent = append(o.sent, "attach "+string(data))
 		status, body = http.StatusCreated, `{"ref":"attachments/att_2.txt","mime_type":"text/plain"}`
+	case path == "/messages" && o.down != nil && o.down(len(o.keys)) != 0:
+		status = o.down(len(o.keys))
+		o.keys = append(o.keys, fmt.Sprint(in["id"]))
+		if body = `{"error":{"code":"bad_request","message":"no"}}`; status == http.StatusConflict {
+			body = `{"error":{"code":"idempotency_conflict","message":"no"}}`
+		}
 	case path == "/messages":
+		o.keys = append(o.keys, fmt.Sprint(in["id"]))
 		o.sent = append(o.sent, fmt.Sprint(in["delivery"], " ", quoted(in["parts"])))
 	}
 	return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
@@ -118,6 +128,8 @@ func TestCompletionOfServers(t *testing.T) {
 	}{
 		"a server":                   {[]string{"see @do", tab}, "see @docs:"},
 		"a resource":                 {[]string{"see @docs:doc", tab}, "see @docs:doc://guide "},
+		"one that ends in a mark":    {[]string{"@docs:ask", tab}, "@docs:<ask://what?> "},
+		"one in brackets":            {[]string{"@docs:<doc", tab}, "@docs:doc://guide "},
 		"a long one":                 {[]string{"@docs:long", tab}, "@docs:long://" + strings.Repeat("y", 8000) + " "},
 		"one of many":                {[]string{"@docs:many", tab, esc}, "@docs:many://"},
 		"a server with prompts":      {[]string{"/do", tab}, "/docs:"},
@@ -155,6 +167,7 @@ func TestMentions(t *testing.T) {
 		sent, input, say string
 	}{
 		"a resource, twice, in a sentence": {[]string{"see @docs:doc://guide and @docs:doc://guide.", enter}, fmt.Sprintf(guide, "see @docs:doc://guide and @docs:doc://guide."), "", ""},
+		"one in angle brackets":            {[]string{"@docs:<ask://what?>, then", enter}, `queue [{"text":"@docs:\u003cask://what?\u003e, then","type":"text"},{"name":"docs:ask://what?","ref":"attachments/att_1.txt","type":"file"}]`, "", ""},
 		"a word of no server":              {[]string{"ask @ada:example.org", enter}, `queue [{"text":"ask @ada:example.org","type":"text"}]`, "", ""},
 		"a URI of no server":               {[]string{"see @nobody:doc://guide", enter}, "", "see @nobody:doc://guide", `no connected server "nobody" has resources`},
 		"leaving meanwhile":                {[]string{"see @mute:x", enter, "\x04"}, "", "", "press Ctrl+D again to leave without it"},
@@ -190,6 +203,48 @@ func TestMentions(t *testing.T) {
 				}
 				if got := x.m.input.Value(); got != c.input || !strings.Contains(x.m.note, c.say) {
 					t.Errorf("the input is %q below %q, want %q below %q", got, x.m.note, c.input, c.say)
+				}
+			})
+		})
+	}
+}
+
+// A message whose sending failed may have arrived: sent again as it is, it is the same message; changed, it
+// is another.
+func TestSentAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		keys  []string
+		again int // status of the second sending
+		same  bool
+		input string
+	}{
+		"as it is":                {[]string{enter}, 0, true, ""},
+		"which had arrived":       {[]string{enter}, http.StatusConflict, true, ""},
+		"changed":                 {[]string{"!", enter}, 0, false, ""},
+		"changed, and refused":    {[]string{"!", enter}, http.StatusConflict, false, "see @docs:doc://guide!"},
+		"as it is, twice refused": {[]string{enter}, http.StatusBadRequest, true, "see @docs:doc://guide"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				x, o := mentioning(t)
+				o.down = func(try int) int {
+					if try < 5 {
+						return http.StatusBadGateway
+					}
+					return c.again
+				}
+				x.keys("see @docs:doc://guide", enter)
+				time.Sleep(time.Minute)
+				x.settle()
+				if got := x.m.input.Value(); got != "see @docs:doc://guide" || len(o.keys) != 5 {
+					t.Fatalf("after %d tries the input is %q below %q, want the message after 5", len(o.keys), got, x.m.note)
+				}
+				x.keys(c.keys...)
+				if same := o.keys[4] == o.keys[5]; same != c.same || len(o.keys) != 6 {
+					t.Errorf("the ids are %q, want the last the same: %v", o.keys, c.same)
+				}
+				if got := x.m.input.Value(); got != c.input {
+					t.Errorf("then the input is %q below %q, want %q", got, x.m.note, c.input)
 				}
 			})
 		})

@@ -78,6 +78,7 @@ type model struct {
 	procs   *proc.Manager        // of the user's commands
 	ran     map[string][]outcome // commands that the next message of a session tells of
 	back    map[string]unsent    // messages of other sessions that were not sent
+	unsure  unsent               // the last message that may have arrived although its sending failed
 	bang    bool                 // the input begins with a ! that the user has typed
 	laid    *layout
 	writing writing

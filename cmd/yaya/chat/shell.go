@@ -68,6 +68,17 @@ func (m *model) shell(line, command string) (action, error) {
 	}), nil
 }
 
+// forget drops the output that waits for the next message.
+func (m *model) forget() {
+	n := len(m.ran[m.id])
+	if n == 0 {
+		m.complain(errors.New("no output of a command waits for the next message"))
+		return
+	}
+	delete(m.ran, m.id)
+	m.say1(fmt.Sprintf("forgot the output of %d commands", n))
+}
+
 // execute runs a command in the user's shell until it ends or ctx does. Then everything that it has
 // started ends, too.
 func execute(ctx context.Context, procs *proc.Manager, folder, command string) outcome {

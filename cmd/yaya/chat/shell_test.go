@@ -104,6 +104,15 @@ func TestShellOnTheScreen(t *testing.T) {
 		if got := o.take(); got != `queue [{"text":"and?","type":"text"}]` {
 			t.Errorf("sent %s, want no output again", got)
 		}
+		ran(outcome{command: "env", output: "PASSWORD=x", status: "exit status 0"})
+		x.keys("/forget", enter, "and now?", enter)
+		if got := o.take(); got != `queue [{"text":"and now?","type":"text"}]` {
+			t.Errorf("sent %s, want no output that was forgotten", got)
+		}
+		x.keys("/forget", enter)
+		if want := "no output of a command waits"; !strings.Contains(x.m.note, want) {
+			t.Errorf("forgetting again says %q, want %q", x.m.note, want)
+		}
 		ran(outcome{command: "seq 40", output: strings.Join(many, "\n"), status: "exit status 0"})
 		if got := x.text(); !strings.Contains(got, "line 39") || strings.Contains(got, "line 9\n") {
 			t.Errorf("a long output is shown as\n%s", got)
