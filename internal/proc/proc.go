@@ -38,6 +38,9 @@ var ErrClosed = errors.New("the process manager is closed")
 type Spec struct {
 	Path string // resolved through the PATH of Env, never relative to Dir
 	Args []string
+	// Line replaces Args on Windows, for programs that read their command line by other rules
+	// than most, as cmd.exe does. Optional.
+	Line string
 	Env  []string
 	Dir  string // "" is the manager's own directory
 	// Stderr also gets what the child writes to standard error, on one goroutine; it
@@ -190,7 +193,7 @@ func (m *Manager) start(spec Spec) (*Process, error) {
 			return nil, err
 		}
 	}
-	cmd.SysProcAttr = sysProcAttr(spec.NoTerminal)
+	cmd.SysProcAttr = sysProcAttr(spec)
 	p.cmd = cmd
 
 	ends, err := newPipes(spec.Held)

@@ -12,8 +12,8 @@ import (
 )
 
 // sysProcAttr has a process begin a group or, without a terminal, a session, which is a group, too.
-func sysProcAttr(session bool) *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: !session, Setsid: session, Pdeathsig: syscall.SIGKILL}
+func sysProcAttr(spec Spec) *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: !spec.NoTerminal, Setsid: spec.NoTerminal, Pdeathsig: syscall.SIGKILL}
 }
 
 // widen lets a pipe hold large messages whole, which saves a round of waking up

@@ -8,8 +8,8 @@ import (
 )
 
 // sysProcAttr has a process begin a group or, without a terminal, a session, which is a group, too.
-func sysProcAttr(session bool) *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: !session, Setsid: session}
+func sysProcAttr(spec Spec) *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: !spec.NoTerminal, Setsid: spec.NoTerminal}
 }
 
 // widen is Linux's alone.

@@ -93,8 +93,12 @@ func resume(pid uint32) (err error) {
 
 // sysProcAttr starts a child suspended, for [tree.start]; in a group of its own, so that
 // Ctrl-C in the terminal is for yaya alone; and without a window where yaya has none.
-func sysProcAttr(bool) *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{HideWindow: true, CreationFlags: windows.CREATE_SUSPENDED | windows.CREATE_NEW_PROCESS_GROUP}
+func sysProcAttr(spec Spec) *syscall.SysProcAttr {
+	attr := &syscall.SysProcAttr{HideWindow: true, CreationFlags: windows.CREATE_SUSPENDED | windows.CREATE_NEW_PROCESS_GROUP}
+	if spec.Line != "" {
+		attr.CmdLine = syscall.EscapeArg(spec.Path) + " " + spec.Line
+	}
+	return attr
 }
 
 // ask sends Ctrl-Break to the child's group. Without a console nobody gets it, and the child

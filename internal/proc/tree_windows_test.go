@@ -134,3 +134,20 @@ func TestBatch(t *testing.T) {
 		t.Errorf("command(tool.cmd) with plain arguments = %v, %v; want the batch file", cmd, err)
 	}
 }
+
+// A program that reads its command line by its own rules gets it as it is.
+func TestLine(t *testing.T) {
+	m := new(Manager)
+	defer m.Close(t.Context())
+	p, err := m.Start(Spec{Path: "cmd.exe", Args: []string{"ignored"}, Line: `/S /C "echo "a  b"& echo c"`, Env: os.Environ()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := bufio.NewReader(p.Stdout)
+	for _, want := range []string{`"a  b"`, "c"} {
+		if line, err := in.ReadString('\n'); strings.TrimSpace(line) != want {
+			t.Errorf("cmd.exe said %q, %v; want %q", line, err, want)
+		}
+	}
+	<-p.Done()
+}

@@ -84,8 +84,9 @@ func (m *model) forget() {
 func execute(ctx context.Context, procs *proc.Manager, folder, command string) outcome {
 	o := outcome{command: command, folder: folder, bad: true}
 	out := &captured{ends: cut.Ends{Most: maxOutput}}
-	path, args := shellOf(command)
-	p, err := procs.Start(proc.Spec{Path: path, Args: args, Env: os.Environ(), Dir: folder, Stderr: out, NoTerminal: true})
+	spec := shellOf(command)
+	spec.Env, spec.Dir, spec.Stderr, spec.NoTerminal = os.Environ(), folder, out, true
+	p, err := procs.Start(spec)
 	if err != nil {
 		o.status = err.Error()
 		return o
