@@ -694,6 +694,43 @@ func TestDuplicateCallGuard(t *testing.T) {
 	})
 }
 
+// A call that is answered differently each time is no repetition: the output of a command that runs, say.
+func TestSameCallWithNews(t *testing.T) {
+	var steps []string
+	for range 8 {
+		steps = append(steps, `{"tool_calls":[{"name":"tick","args":{}}]}`)
+	}
+	inBubble(t, setup{script: `{"steps":[` + strings.Join(steps, ",") + `,{"text":"ok"}]}`}, func(t *testing.T, w *world) {
+		n := 0
+		tick, err := tool.New(tool.Definition{Name: "tick", Kind: tool.KindRead, Description: "counts"}, func(context.Context, tool.Call, struct{}) (tool.Result, error) {
+			n++
+			return tool.OK("counted", tool.Text(fmt.Sprint(min(n, 4)))), nil
+		})
+		if err == nil {
+			err = w.Tools.Register(tick)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out := w.run("s1", "go"); out.Err != nil || n != 6 {
+			t.Errorf("the tool ran %d times (%v), want until it has answered 3 times the same, which is 6", n, out.Err)
+		}
+	})
+}
+
+// A model that makes one call for ever, whatever it is told, ends its turn soon, and says why.
+func TestEndlessRepetition(t *testing.T) {
+	same := `{"tool_calls":[{"name":"work","args":{"name":"a"}}]}`
+	inBubble(t, setup{script: `{"steps":[` + strings.Repeat(same+",", 60) + `{"text":"ok"}]}`}, func(t *testing.T, w *world) {
+		out := w.run("s1", "go")
+		if out.Kind != "repeated_calls" || out.Steps != 13 || !strings.Contains(out.Err.Error(), "repeats the call of work") {
+			t.Errorf("got %s after %d steps, %v; want repeated_calls after 3 calls and 10 denials", out.Kind, out.Steps, out.Err)
+		}
+		equal(t, w.ran, "a", "a", "a")
+		equal(t, w.ends("s1"), "failed repeated_calls")
+	})
+}
+
 // OP-6: a turn may make the same call again after it has changed something.
 func TestSameCallAfterAChange(t *testing.T) {
 	var steps []string

@@ -66,7 +66,11 @@ func (f *feed) Open() (session.AttachOptions, error) {
 	if err != nil {
 		return session.AttachOptions{}, absent(f.ID, err)
 	}
-	if _, err := f.s.record(f.ID); err != nil { // which the feed counts into
+	r, err := f.s.record(f.ID) // which the feed counts into
+	if err == nil && r != nil {
+		err = f.s.catchUp(k)
+	}
+	if err != nil {
 		return session.AttachOptions{}, err
 	}
 	if err := f.openLog(); err != nil {

@@ -102,6 +102,8 @@ func (s *Service) state(id string) (State, error) {
 		st.State, st.Status = string(loop.RequiresAction), Waiting
 	case st.TurnID != "":
 		st.State, st.Status = string(loop.Running), Active
+	case len(sn.Queue) > 0 && s.cfg.Loop.GoesOn(id): // between two turns
+		st.State = string(loop.Running)
 	}
 	return st, nil
 }

@@ -86,3 +86,20 @@ func TestNotIdleBeforeTheTurn(t *testing.T) {
 		t.Errorf("before the turns of messages and of a queued one, the states are %q, want %q each", states, want)
 	}
 }
+
+// A session with a queue is not idle between two turns: it would say so and refuse a message as busy.
+func TestNotIdleWithAQueue(t *testing.T) {
+	w := newWorld(t, oneWrite)
+	id := w.create()
+	w.say(id, "slow")
+	for i := range 12 {
+		w.say(id, fmt.Sprint("m", i), `,"delivery":"queue"`)
+	}
+	w.wait(id, func(st map[string]any) bool {
+		idle, waits := st["state"] == "idle", len(st["queue"].([]any))
+		if idle && waits > 0 {
+			t.Errorf("idle with %d messages in the queue, want running", waits)
+		}
+		return idle && waits == 0
+	})
+}

@@ -99,8 +99,8 @@ func (r *record) touch(at time.Time) {
 
 func (s *Service) file(id, name string) string { return path.Join(event.Folder(id), name) }
 
-// persist writes session.json as the session is now.
-func (s *Service) persist(id string) error {
+// persist writes session.json as the session is now, into the folder that open opens.
+func (s *Service) persist(id string, open func(id string) (*os.Root, error)) error {
 	s.disk.Lock()
 	defer s.disk.Unlock()
 	s.mu.Lock()
@@ -112,7 +112,11 @@ func (s *Service) persist(id string) error {
 	now := *r
 	s.mu.Unlock()
 	s.cfg.Sessions.Mark(id, now.mark(), now.Changed)
-	if err := s.save(now); err != nil {
+	dir, err := open(id)
+	if err == nil {
+		err = s.write(dir, now)
+	}
+	if err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -121,27 +125,35 @@ func (s *Service) persist(id string) error {
 	return nil
 }
 
-// save writes a session.json.
+// save writes a session.json, and makes the session's folder for it.
 func (s *Service) save(r record) error {
-	r.Chosen = r.Model
-	raw, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return err
-	}
-	folder := event.Folder(r.ID)
-	dir, err := s.cfg.Root.OpenRoot(folder)
-	if errors.Is(err, fs.ErrNotExist) {
-		if err := s.cfg.Root.MkdirAll(folder, 0o700); err != nil {
-			return fmt.Errorf("session %s: %w", r.ID, err)
-		}
-		dir, err = s.cfg.Root.OpenRoot(folder)
-	}
+	dir, err := s.made(r.ID)
 	if err != nil {
 		return fmt.Errorf("session %s: %w", r.ID, err)
 	}
-	_, err = atomicfile.Write(dir, recordFile, append(raw, '\n'))
+	return s.write(dir, r)
+}
+
+// there opens the folder of a session if it is there.
+func (s *Service) there(id string) (*os.Root, error) { return s.cfg.Root.OpenRoot(event.Folder(id)) }
+
+// made is there, and makes the folder.
+func (s *Service) made(id string) (*os.Root, error) {
+	if err := s.cfg.Root.MkdirAll(event.Folder(id), 0o700); err != nil {
+		return nil, err
+	}
+	return s.there(id)
+}
+
+// write writes a session.json into the folder of its session, which it closes.
+func (s *Service) write(dir *os.Root, r record) error {
+	r.Chosen = r.Model
+	raw, err := json.MarshalIndent(r, "", "  ")
 	if err == nil {
-		s.cfg.Sessions.Saved(r.ID, path.Join("sessions", folder, recordFile))
+		_, err = atomicfile.Write(dir, recordFile, append(raw, '\n'))
+	}
+	if err == nil {
+		s.cfg.Sessions.Saved(r.ID, path.Join("sessions", event.Folder(r.ID), recordFile))
 		err = s.describe(r)
 	}
 	return errors.Join(err, dir.Close())
@@ -274,28 +286,38 @@ func (s *Service) settled(k *session.Session, sn session.Snapshot) (Session, err
 	if at.Epoch == sn.Epoch && at.Seq > sn.AsOfSeq {
 		s.cut(k.ID(), at.Seq, sn.AsOfSeq)
 	}
-	if at.Epoch != sn.Epoch || at.Seq >= sn.AsOfSeq {
+	if (at.Epoch != sn.Epoch && at.Epoch != "") || at.Seq >= sn.AsOfSeq {
 		return now, nil // after a reset, the feed counts from the start
 	}
+	write := false
 	err = k.Entries(at.Seq+1, func(e session.Entry) error {
 		s.mu.Lock()
-		again := r.Counted.Epoch != at.Epoch || r.Counted.Seq < at.Seq // was reset meanwhile
+		defer s.mu.Unlock()
+		again := (r.Counted.Epoch != at.Epoch && r.Counted.Epoch != sn.Epoch) || r.Counted.Seq < at.Seq // was reset meanwhile
 		if again || e.ID > sn.AsOfSeq {
-			s.mu.Unlock()
 			return fs.SkipAll
 		}
-		at.Seq = e.ID
-		write := r.counts(e, at.Epoch, e.ID <= k.ForkedAt(), s.cfg.Price)
-		s.mu.Unlock()
-		s.counted(k.ID(), write)
+		write = r.counts(e, sn.Epoch, e.ID <= k.ForkedAt(), s.cfg.Price) || write
+		at = session.Cursor{Epoch: sn.Epoch, Seq: e.ID}
 		return nil
 	})
+	s.counted(k.ID(), write)
 	if err != nil {
 		return Session{}, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return r.Session, nil
+}
+
+// catchUp counts what the tape has: a crash may have left a record that is older than events.ndjson,
+// behind which the feed goes on.
+func (s *Service) catchUp(k *session.Session) error {
+	sn, err := k.Snapshot()
+	if err == nil {
+		_, err = s.settled(k, sn)
+	}
+	return err
 }
 
 // cut logs, once for each session, that its tape has lost entries that were counted.
@@ -327,7 +349,7 @@ func (s *Service) change(id string, f func(*record)) (Session, error) {
 	r.touch(time.Now())
 	now := r.Session
 	s.mu.Unlock()
-	return now, s.persist(id)
+	return now, s.persist(id, s.made)
 }
 
 // count takes an entry into a session's record; it reports whether the record is to be written.
@@ -350,7 +372,11 @@ func (s *Service) counted(id string, write bool) {
 	if !write {
 		return
 	}
-	if err := s.persist(id); err != nil {
+	err := s.persist(id, s.there)
+	if errors.Is(err, fs.ErrNotExist) {
+		return // it was put away, or is another node's
+	}
+	if err != nil {
 		s.cfg.Log.Warn().Err(err).Str("session", id).Msg("session.json could not be written")
 	}
 }

@@ -24,7 +24,7 @@ import (
 
 func (w *world) wait(id string, ok func(st map[string]any) bool) map[string]any {
 	w.t.Helper()
-	for deadline := time.Now().Add(eventually.Limit); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(eventually.Limit); ; time.Sleep(time.Millisecond) {
 		st := w.must("GET", "/v1/sessions/"+id, "", 200)
 		if ok(st) {
 			return st

@@ -413,15 +413,36 @@ func (l *Loop) State(id string) (State, string) {
 	return Running, t.id
 }
 
-// Resting reports whether no turn runs in a session. It waits for one that is about to end.
+// GoesOn reports whether a turn of a session runs or begins, or the last one has ended and it is not
+// decided yet what follows from the queue.
+func (l *Loop) GoesOn(id string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	thread := l.threads[id]
+	if thread == nil || thread.followed == nil || l.closed {
+		return false
+	}
+	if thread.current != nil || thread.next != "" {
+		return true
+	}
+	select {
+	case <-thread.followed:
+		return false
+	default:
+		return true
+	}
+}
+
+// Resting reports whether no turn runs in a session, and none begins. It waits for one that is about to end.
 func (l *Loop) Resting(id string) bool {
 	l.mu.Lock()
 	var t *turn
+	next := ""
 	if thread := l.threads[id]; thread != nil {
-		t = thread.current
+		t, next = thread.current, thread.next
 	}
 	l.mu.Unlock()
-	return t == nil || t.closing()
+	return next == "" && (t == nil || t.closing())
 }
 
 // Outcome is how a turn ended.

@@ -5,11 +5,27 @@ import (
 	"crypto/sha256"
 	"fmt"
 
+	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/tool"
 )
 
-// maxSame is how often one turn may repeat a call.
-const maxSame = 3
+const (
+	// maxSame is how often one turn may repeat a call that is always answered the same.
+	maxSame = 3
+	// maxDenied is how many calls in a row are denied for that before the turn fails: the model
+	// does not find out of it.
+	maxDenied = 10
+)
+
+// repeated is what a turn knows of a call that it has made.
+type repeated struct {
+	times  int      // with the same answer
+	answer [32]byte // digest of the last one
+}
+
+func callKey(name string, args []byte) [32]byte {
+	return sha256.Sum256(append([]byte(name+"\x00"), args...))
+}
 
 // Guard is a hook for the dispatcher that stops a turn from making the same call
 // over and over.
@@ -32,17 +48,50 @@ func (g guard) PreToolCall(_ context.Context, call tool.Call, def tool.Definitio
 	if t == nil {
 		return tool.Verdict{}, nil
 	}
-	key := sha256.Sum256(append([]byte(call.Name+"\x00"), call.Args...))
+	key := callKey(call.Name, call.Args)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if _, made := t.counts[key]; !made && def.Kind != tool.KindRead {
-		for other := range t.counts {
-			t.counts[other] = 0
+	made := t.counts[key]
+	if made == nil {
+		if def.Kind != tool.KindRead {
+			for _, other := range t.counts {
+				other.times = 0
+			}
 		}
+		made = new(repeated)
+		t.counts[key] = made
 	}
-	t.counts[key]++
-	if n := t.counts[key]; n > maxSame {
+	made.times++
+	if made.times > maxSame {
+		t.denied++
 		return tool.Verdict{Decision: tool.Deny, Reason: fmt.Sprintf("this turn has made this very call %d times: its answer is above", maxSame)}, nil
 	}
+	t.denied = 0
 	return tool.Verdict{}, nil
+}
+
+// answeredCall notes the answer to a call. One that differs from the answer before starts the count
+// again: whoever reads the output of a command that runs gets more each time.
+func (t *turn) answeredCall(c event.ToolCall, ev event.Event) {
+	r, ok := ev.Payload.(event.ToolResult)
+	if !ok {
+		return
+	}
+	answer := sha256.Sum256(append(append([]byte(r.Error+"\x00"), r.Value...), r.Envelope...))
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if made := t.counts[callKey(c.Name, c.Args)]; made != nil && made.answer != answer {
+		made.answer, made.times = answer, min(made.times, 1)
+	}
+}
+
+// stuckAt returns an error if the last calls of the turn, the last of which was c, were all denied
+// as repetitions.
+func (t *turn) stuckAt(c event.ToolCall) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.denied < maxDenied {
+		return nil
+	}
+	return failed("repeated_calls", "the model repeats the call of %s although it was told %d times in a row that its answer is there", c.Name, t.denied)
 }

@@ -334,8 +334,12 @@ func (l *Loop) interrupted(ev event.Event) bool {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if thread := l.threads[ev.SessionID]; thread != nil && thread.current != nil {
+	switch thread := l.threads[ev.SessionID]; {
+	case thread == nil:
+	case thread.current != nil:
 		thread.current.stop(ErrInterrupted) // the bus has it already
+	case thread.next != "":
+		thread.nextOver = true
 	}
 	return false
 }

@@ -43,15 +43,16 @@ type turn struct {
 	followed chan struct{}
 
 	mu      sync.Mutex
-	asked   string             // the id of the model request in flight
-	heard   chan struct{}      // closed when the relay has seen its end
-	written strings.Builder    // what the model has said of its answer so far
-	shown   bool               // a part of it has reached whoever watches, or may have
-	counts  map[[32]byte]int   // how often each call was made, see guard
-	steers  int                // messages that have joined the turn
-	newest  event.Event        // the last of those
-	ending  bool               // no further message can join
-	own     session.Projection // the history without a store
+	asked   string                 // the id of the model request in flight
+	heard   chan struct{}          // closed when the relay has seen its end
+	written strings.Builder        // what the model has said of its answer so far
+	shown   bool                   // a part of it has reached whoever watches, or may have
+	counts  map[[32]byte]*repeated // the calls that were made, see guard
+	denied  int                    // calls in a row that guard has denied
+	steers  int                    // messages that have joined the turn
+	newest  event.Event            // the last of those
+	ending  bool                   // no further message can join
+	own     session.Projection     // the history without a store
 
 	// The turn's goroutine's own.
 	out      Outcome
@@ -91,7 +92,7 @@ func (l *Loop) start(thread *thread, w startWith) (*turn, error) {
 	if !driven {
 		l.cfg.Prepare(thread.id)
 	}
-	t := &turn{l: l, thread: thread, id: cmp.Or(w.id, newTurnID()), started: w.event, limit: l.cfg.MaxIterations(), done: make(chan struct{}), followed: make(chan struct{}), counts: map[[32]byte]int{}}
+	t := &turn{l: l, thread: thread, id: cmp.Or(w.id, newTurnID()), started: w.event, limit: l.cfg.MaxIterations(), done: make(chan struct{}), followed: make(chan struct{}), counts: map[[32]byte]*repeated{}}
 	if w.maxSteps > 0 {
 		t.limit = min(t.limit, w.maxSteps)
 	}
@@ -176,7 +177,7 @@ func (t *turn) run() {
 	l.mu.Lock()
 	t.thread.current = nil
 	t.thread.unbegun++
-	if t.begun {
+	if t.begun || t.out.Kind == "cancelled" {
 		t.thread.unbegun = 0
 	}
 	unbegun := t.thread.unbegun
@@ -425,13 +426,17 @@ func (t *turn) callTools() error {
 	}
 	ctx, settled := t.grace()
 	defer settled()
-	for _, p := range waits {
+	for i, p := range waits {
 		ev, werr := p.Wait(ctx)
 		if werr != nil {
 			err = errors.Join(err, werr)
 			continue
 		}
 		t.observe(ev)
+		t.answeredCall(calls[i], ev)
+	}
+	if err == nil {
+		err = t.stuckAt(calls[len(calls)-1])
 	}
 	return err
 }
