@@ -84,7 +84,7 @@ func (s *Service) state(id string) (State, error) {
 	if err != nil {
 		return State{}, err
 	}
-	sn, turn, err := s.doing(k)
+	sn, turn, goesOn, err := s.doing(k)
 	if err != nil {
 		return State{}, err
 	}
@@ -102,25 +102,26 @@ func (s *Service) state(id string) (State, error) {
 		st.State, st.Status = string(loop.RequiresAction), Waiting
 	case st.TurnID != "":
 		st.State, st.Status = string(loop.Running), Active
-	case len(sn.Queue) > 0 && s.cfg.Loop.GoesOn(id): // between two turns
+	case goesOn && len(sn.Queue) > 0: // between two turns
 		st.State = string(loop.Running)
 	}
 	return st, nil
 }
 
-// doing returns a session's snapshot, and its running turn. A turn may begin and end between a
-// look at the tape and one at the loop: a message whose turn does not run is looked at again.
-func (s *Service) doing(k *session.Session) (session.Snapshot, string, error) {
-	for waits := ""; ; {
-		sn, err := k.Snapshot()
-		if err != nil {
-			return sn, "", err
+// doing returns a session's snapshot, its running turn, and whether the loop goes on with it. Turns may
+// begin and end between a look at the tape and one at the loop: what waits although nothing goes on is
+// looked at again.
+func (s *Service) doing(k *session.Session) (sn session.Snapshot, turn string, goesOn bool, err error) {
+	for was := int64(-1); ; was = sn.AsOfSeq {
+		if sn, err = k.Snapshot(); err != nil {
+			return sn, "", false, err
 		}
-		_, turn := s.cfg.Loop.State(k.ID())
-		if turn != "" || sn.TurnID != "" || sn.PendingTurn == waits {
-			return sn, turn, nil
+		_, turn = s.cfg.Loop.State(k.ID())
+		goesOn = turn != "" || s.cfg.Loop.GoesOn(k.ID())
+		waits := sn.PendingTurn != "" || len(sn.Queue) > 0
+		if goesOn || !waits || sn.TurnID != "" || sn.AsOfSeq == was {
+			return sn, turn, goesOn, nil
 		}
-		waits = sn.PendingTurn
 	}
 }
 
