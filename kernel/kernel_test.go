@@ -694,7 +694,7 @@ func TestDuplicateCallGuard(t *testing.T) {
 	})
 }
 
-// A call that is answered differently each time is no repetition: the output of a command that runs, say.
+// A call that is answered differently each time is not a repetition: the output of a command that runs, say.
 func TestSameCallWithNews(t *testing.T) {
 	var steps []string
 	for range 8 {
@@ -718,7 +718,7 @@ func TestSameCallWithNews(t *testing.T) {
 	})
 }
 
-// A model that makes one call for ever, whatever it is told, ends its turn soon, and says why.
+// A model that makes one call again and again, whatever it is told, ends its turn soon, and says why.
 func TestEndlessRepetition(t *testing.T) {
 	same := `{"tool_calls":[{"name":"work","args":{"name":"a"}}]}`
 	inBubble(t, setup{script: `{"steps":[` + strings.Repeat(same+",", 60) + `{"text":"ok"}]}`}, func(t *testing.T, w *world) {

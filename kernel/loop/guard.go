@@ -17,7 +17,7 @@ const (
 	maxDenied = 10
 )
 
-// repeated is what a turn knows of a call that it has made.
+// repeated counts how often a turn has made a call.
 type repeated struct {
 	times  int      // with the same answer
 	answer [32]byte // digest of the last one
