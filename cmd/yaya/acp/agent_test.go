@@ -228,6 +228,28 @@ func TestQuestionShowsAll(t *testing.T) {
 	}
 }
 
+// The progress of a call shows what the tool says: numbers alone where they are parts of something, or where
+// it says nothing.
+func TestProgress(t *testing.T) {
+	f := &fake{}
+	w, next, _ := editor(t, f)
+	say(t, w, prompts)
+	<-f.came
+	f.more <- `{"type":"tool_call_started","turn_id":"t","data":{"tool_call":{"id":"c","name":"shell","input":{}}}}`
+	for data, want := range map[string]string{
+		`"progress":37,"message":"building"`:           `"text":"building"`,
+		`"progress":1,"total":3,"message":"first one"`: `"text":"1 of 3 first one"`,
+		`"progress":5`: `"text":"5"`,
+	} {
+		f.more <- `{"type":"tool_progress","turn_id":"t","data":{"tool_call_id":"c",` + data + `}}`
+		if got := next(`"toolCallId":"c","content"`); !strings.Contains(got, want) {
+			t.Errorf("%s is told as %s, want %s", data, got, want)
+		}
+	}
+	say(t, w, cancels)
+	next(`"id":2`)
+}
+
 // A text stays in its block, and the block is made in one pass: a model may send a megabyte of fences.
 func TestFenced(t *testing.T) {
 	for _, body := range []string{"", "a", "```", "a ```` b", strings.Repeat("`", 1<<20)} {

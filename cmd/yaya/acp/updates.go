@@ -226,11 +226,14 @@ func (s *session) progress(raw json.RawMessage) {
 	if json.Unmarshal(raw, &p) != nil || !s.calls[p.Call] {
 		return
 	}
-	said := fmt.Sprint(p.Progress)
-	if p.Total != nil {
-		said += fmt.Sprintf(" of %v", *p.Total)
+	said := p.Message
+	switch {
+	case p.Total != nil:
+		said = strings.TrimSpace(fmt.Sprintf("%v of %v %s", p.Progress, *p.Total, said))
+	case said == "":
+		said = fmt.Sprint(p.Progress) // of a command, which has a message, it counts bytes
 	}
-	s.update(toolCall{Update: "tool_call_update", ID: p.Call, Content: []content{shown(strings.TrimSpace(said + " " + p.Message))}})
+	s.update(toolCall{Update: "tool_call_update", ID: p.Call, Content: []content{shown(said)}})
 }
 
 // ended answers the prompt whose turn is over, after the title that it may have made.
