@@ -92,7 +92,10 @@ func (k *kept) look(ctx context.Context, w *workspace.Workspace) (picture, error
 	out := picture{files: map[string]*content{}, at: map[string]seen{}, large: map[string]seen{}, left: map[string]bool{}}
 	leave := func(p string) { out.left[p] = true }
 	err := w.WalkAll(ctx, ".", func(e workspace.Entry) error {
-		if e.Dir {
+		switch {
+		case workspace.IsTemp(e.Path) && e.Dir:
+			return fs.SkipDir
+		case workspace.IsTemp(e.Path), e.Dir: // an edit that overlaps removes its temporary file: that is no change
 			return nil
 		}
 		info, err := w.Root().Lstat(e.Path)

@@ -253,3 +253,22 @@ func TestOverlappingCalls(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// AGT-4: the temporary file of an edit that a snapshot of a call that overlaps has seen is no change.
+func TestTemporaryFilesOfEdits(t *testing.T) {
+	const tmp = ".yaya-ABCDEFGHIJKLMNOPQRSTUVWXYZ.tmp"
+	w := newWorld(t)
+	w.write("a", "one", 0o644)
+	start := w.all()
+	w.change(func() {
+		w.write(tmp, "two", 0o644)
+		w.change(func() {
+			if err := os.Rename(filepath.Join(w.dir, tmp), filepath.Join(w.dir, "a")); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}, "a")
+	if got, err := w.undo(); err != nil || !slices.Equal(got.Files, []string{"a"}) || differ(start, w.all()) != "" {
+		t.Errorf("Undo = %+v, %v, %s; want a as before, and no other file", got, err, differ(start, w.all()))
+	}
+}

@@ -29,11 +29,38 @@ var ErrLink = errors.New("the path leads through a link or a file")
 // writing would change each of them.
 var ErrShared = errors.New("the file has more than one name (a hard link)")
 
+// Away is something in the way of edits, whatever its kind: a file, a link, a folder with all in it.
+type Away struct {
+	Path string // as from [Workspace.Clean]
+	// Check gets the path to which it was moved. It returns everything there, parents first, or why it has
+	// to stay.
+	Check func(at string) (all []string, err error)
+}
+
 // Apply makes all edits or none: each new content is written beside its file and
 // synced first, and when a file cannot be replaced, those that were are put back. A
 // file is whole at every moment. (A crash between two files leaves the first ones
 // changed.)
-func (w *Workspace) Apply(edits []Edit) (err error) {
+func (w *Workspace) Apply(edits []Edit) error { return w.ApplyOver(nil, edits) }
+
+// ApplyOver is Apply, and removes first what is in the way. What does not stand its check, which sees it
+// where nobody else looks for it, goes back, and no edit is made. Only what the check has returned is
+// removed, and no link is followed: what somebody adds after the check stays, and is an error.
+func (w *Workspace) ApplyOver(away []Away, edits []Edit) error {
+	hidden, err := w.apply(away, edits)
+	if err != nil {
+		return err
+	}
+	for i := len(hidden) - 1; i >= 0; i-- {
+		if err := w.remove(hidden[i]); err != nil {
+			return fmt.Errorf("the files are changed, but %s, which was in their place, cannot be removed: %w", hidden[i], err)
+		}
+	}
+	return nil
+}
+
+// apply makes the edits of [Workspace.ApplyOver], and returns what is left to remove.
+func (w *Workspace) apply(away []Away, edits []Edit) (hidden []string, err error) {
 	var done []undo
 	var temps []string
 	defer func() {
@@ -49,32 +76,77 @@ func (w *Workspace) Apply(edits []Edit) (err error) {
 			}
 		}
 	}()
+	for _, a := range away {
+		tmp, back, err := w.hide(a.Path)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", a.Path, err)
+		}
+		done = append(done, back)
+		all, err := a.Check(tmp)
+		if err != nil {
+			return nil, err
+		}
+		hidden = append(hidden, all...)
+	}
 	staged := make([]string, len(edits))
 	for i, e := range edits {
 		if err := w.Writable(e.Path); err != nil {
-			return fmt.Errorf("%s: %w", e.Path, err)
+			return nil, fmt.Errorf("%s: %w", e.Path, err)
 		}
 		if e.Delete {
 			continue
 		}
 		mkdir, err := w.folders(path.Dir(e.Path))
-		if err != nil {
-			return fmt.Errorf("%s: %w", e.Path, err)
-		}
 		done = append(done, mkdir...)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", e.Path, err)
+		}
 		if staged[i], err = w.stage(e); err != nil {
-			return fmt.Errorf("%s: %w", e.Path, err)
+			return nil, fmt.Errorf("%s: %w", e.Path, err)
 		}
 		temps = append(temps, staged[i])
 	}
 	for i, e := range edits {
 		back, err := w.replace(e, staged[i])
 		if err != nil {
-			return fmt.Errorf("%s: %w", e.Path, err)
+			return nil, fmt.Errorf("%s: %w", e.Path, err)
 		}
 		done = append(done, back)
 	}
-	return nil
+	return hidden, nil
+}
+
+// hide renames something to a temporary name beside it, and returns how to put it back.
+func (w *Workspace) hide(p string) (tmp string, back undo, err error) {
+	tmp = tempBeside(p)
+	err = w.within(p, func(dir *os.Root, name string) error { return hostfile.Rename(dir, name, path.Base(tmp)) })
+	return tmp, func() error {
+		return w.within(p, func(dir *os.Root, name string) error {
+			if _, err := dir.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
+				return fmt.Errorf("%s: something else is there; it is kept as %s", p, tmp)
+			}
+			return hostfile.Rename(dir, path.Base(tmp), name)
+		})
+	}, err
+}
+
+// The names of temporary files are these around a text of [rand.Text].
+const (
+	tempPrefix = ".yaya-"
+	tempSuffix = ".tmp"
+	tempRandom = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
+	tempLength = 26
+)
+
+// tempBeside returns a path for a temporary file. Nobody can know it before.
+func tempBeside(p string) string { return path.Join(path.Dir(p), tempPrefix+rand.Text()+tempSuffix) }
+
+// IsTemp reports whether a path is that of a temporary file of [Workspace.Apply]: it is neither the
+// user's nor an agent's, and gone when the edit is made.
+func IsTemp(p string) bool {
+	name, ok := strings.CutPrefix(path.Base(p), tempPrefix)
+	name, end := strings.CutSuffix(name, tempSuffix)
+	return ok && end && len(name) == tempLength && strings.Trim(name, tempRandom) == ""
 }
 
 type undo func() error
@@ -182,10 +254,9 @@ func (w *Workspace) folders(dir string) ([]undo, error) {
 	return made, nil
 }
 
-// write writes a new file beside a file, and returns its path. Nobody can know its name before, or
-// have left a file of that name.
+// write writes a new file beside a file, and returns its path. Nobody can have left a file of that name.
 func (w *Workspace) write(beside string, data []byte, mode fs.FileMode) (tmp string, err error) {
-	tmp = path.Join(path.Dir(beside), ".yaya-"+rand.Text()+".tmp")
+	tmp = tempBeside(beside)
 	return tmp, w.within(tmp, func(dir *os.Root, name string) error {
 		f, err := dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 		if err != nil {

@@ -109,3 +109,22 @@ func TestWalkGoesOnBehindDeepPaths(t *testing.T) {
 		t.Errorf("the last of %d is %.20q, and %d are left out, %v; want b, and one", len(seen), seen[len(seen)-1], len(left), err)
 	}
 }
+
+// The names that temporary files get are known as such, and no others.
+func TestIsTemp(t *testing.T) {
+	for name, want := range map[string]bool{
+		tempBeside("a/b"):                          true,
+		tempBeside("b"):                            true,
+		".yaya-backup.tmp":                         false,
+		".yaya-ABCDEFGHIJKLMNOPQRSTUVWXY1.tmp":     false,
+		".yaya-ABCDEFGHIJKLMNOPQRSTUVWXYZ.tmp":     true,
+		".yaya-ABCDEFGHIJKLMNOPQRSTUVWXYZ.tmp/a":   false,
+		"a.yaya-ABCDEFGHIJKLMNOPQRSTUVWXYZ.tmp":    false,
+		".yaya-ABCDEFGHIJKLMNOPQRSTUVWXYZ234.tmp":  false,
+		".yaya-ABCDEFGHIJKLMNOPQRSTUVWXYZ.tmp.tmp": false,
+	} {
+		if got := IsTemp(name); got != want {
+			t.Errorf("IsTemp(%q) = %t, want %t", name, got, want)
+		}
+	}
+}
