@@ -52,6 +52,8 @@ func (s *Service) undo(ctx context.Context, id string) (undo.Undone, error) {
 		return done, api.Coded(http.StatusConflict, "nothing_to_undo", "%v", err)
 	case errors.Is(err, undo.ErrChanged):
 		return done, api.Coded(http.StatusConflict, "changed_since", "%v; put them back as the agent left them, or change them by hand", err)
+	case errors.Is(err, undo.ErrInTheWay):
+		return done, api.Coded(http.StatusConflict, "changed_since", "%v; move it away and undo again, or change the files by hand", err)
 	case err != nil:
 		return done, err
 	}

@@ -17,7 +17,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"io/fs"
 	"maps"
 	"os"
@@ -44,6 +43,9 @@ var (
 	ErrNothing = errors.New("there is nothing to undo")
 	// ErrChanged is returned by [Store.Undo] when a file is not as the step left it.
 	ErrChanged = errors.New("files have changed since, and nothing was undone")
+	// ErrInTheWay is returned by [Store.Undo] when something that the step does not cover is in the place
+	// of a file that it would bring back.
+	ErrInTheWay = errors.New("something that the change does not cover is in the place of its files, and nothing was undone")
 )
 
 // content is the state of a regular file; nil stands for a missing file.
@@ -69,6 +71,7 @@ type step struct {
 	Tools   []string  `json:"tools"`
 	Time    time.Time `json:"time"`
 	Files   []file    `json:"files"`
+	Others  []other   `json:"others,omitempty"`
 	Without []string  `json:"without,omitempty"` // changed files that are not covered
 }
 
@@ -125,6 +128,8 @@ type group struct {
 	first  picture
 	before map[string]*content
 	tools  []string
+	since  time.Time       // nothing that its calls have made is older
+	noted  map[string]bool // paths whose others are in the step
 }
 
 // Change is a call that may be changing files.
@@ -149,7 +154,7 @@ func (s *Store) Begin(ctx context.Context, session, tool string, w *workspace.Wo
 		return nil, errors.New("a call in another folder is running")
 	}
 	if g == nil {
-		g = &group{dir: w.Dir(), before: map[string]*content{}}
+		g = &group{dir: w.Dir(), before: map[string]*content{}, since: time.Now().Add(-tick), noted: map[string]bool{}}
 	}
 	if len(paths) == 0 {
 		now, err := at.look(ctx, w)
@@ -167,6 +172,10 @@ func (s *Store) Begin(ctx context.Context, session, tool string, w *workspace.Wo
 	}
 	for _, p := range paths {
 		if _, known := g.before[p]; known {
+			continue
+		}
+		if _, large := g.first.large[p]; g.whole && !large && !g.first.there(p) {
+			g.before[p] = nil // a call that overlaps has just made it
 			continue
 		}
 		c, err := at.keep(w, p)
@@ -228,8 +237,12 @@ func (g *group) compare(at *kept, w *workspace.Workspace, now picture, st *step)
 		before, after := g.before[p], now.files[p]
 		if after == nil { // gone, named, or left out by a .gitignore that is new
 			var err error
-			if after, err = at.keep(w, p); err != nil {
-				st.Without = append(st.Without, p) // it is a folder now, say
+			after, err = at.keep(w, p)
+			switch {
+			case err == nil, errors.Is(err, workspace.ErrShared) && after != nil && !before.equal(after):
+			case before != nil && before.SHA != "" && notRegular(err) && g.replaced(w, p, now, st): // by a folder, say
+			default:
+				st.Without = append(st.Without, p)
 				continue
 			}
 		}
@@ -280,45 +293,17 @@ func (s *Store) Undo(ctx context.Context, session string, open func(dir string) 
 	}
 	defer func() { _ = w.Close() }()
 	out := Undone{Folder: st.Dir, Tools: st.Tools, Time: st.Time, Files: []string{}, Without: append([]string{}, st.Without...), Left: len(steps) - 1}
-	var edits []workspace.Edit
-	var changed []string
+	r := newReversal(w, at, st)
 	for _, f := range st.Files {
 		if err := ctx.Err(); err != nil {
 			return Undone{}, err
 		}
-		now, err := state(w, f.Path)
-		if notRegular(err) {
-			changed = append(changed, f.Path)
-			continue
-		}
-		if err != nil {
-			return Undone{}, fmt.Errorf("%s: %w", f.Path, err)
+		if err := r.file(f); err != nil {
+			return Undone{}, err
 		}
 		out.Files = append(out.Files, f.Path)
-		switch {
-		case now.equal(f.Before):
-			continue
-		case !now.equal(f.After):
-			changed = append(changed, f.Path)
-			continue
-		}
-		e := workspace.Edit{Path: f.Path, Delete: f.Before == nil}
-		if f.Before != nil {
-			e.Mode, e.Exactly = f.Before.Mode, true
-			if e.Data, err = at.blob(f.Before.SHA); err != nil {
-				return Undone{}, err
-			}
-		}
-		edits = append(edits, e)
 	}
-	if len(changed) > 0 {
-		more := ""
-		if n := len(changed) - maxNamed; n > 0 {
-			changed, more = changed[:maxNamed], fmt.Sprintf(" and %d more", n)
-		}
-		return Undone{}, fmt.Errorf("%w: %q%s", ErrChanged, changed, more)
-	}
-	if err := w.Apply(edits); err != nil {
+	if err := r.apply(); err != nil {
 		return Undone{}, err
 	}
 	return out, at.write(steps[:len(steps)-1])
@@ -351,10 +336,11 @@ func notRegular(err error) bool {
 }
 
 // read returns the state and the content of a file; what is not a regular file, or leads through
-// a link, is an error.
+// a link, is an error. So is [workspace.ErrShared], which comes with the state.
 func read(w *workspace.Workspace, p string) (*content, []byte, error) {
-	if err := w.Writable(p); err != nil {
-		return nil, nil, err
+	writable := w.Writable(p)
+	if writable != nil && !errors.Is(writable, workspace.ErrShared) {
+		return nil, nil, writable
 	}
 	info, err := w.Root().Lstat(p)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -364,13 +350,13 @@ func read(w *workspace.Workspace, p string) (*content, []byte, error) {
 		return nil, nil, err
 	}
 	if info.Size() > maxFile {
-		return &content{Mode: info.Mode().Perm()}, nil, nil
+		return &content{Mode: info.Mode().Perm()}, nil, writable
 	}
 	data, info, err := w.Read(p)
 	if err != nil {
 		return nil, nil, err
 	}
-	return &content{sum(data), info.Mode().Perm()}, data, nil
+	return &content{sum(data), info.Mode().Perm()}, data, writable
 }
 
 func sum(data []byte) string {

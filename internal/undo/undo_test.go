@@ -249,6 +249,13 @@ func TestOverlappingCalls(t *testing.T) {
 	if got, err := w.undo(); err != nil || got.Left != 0 || differ(start, w.all()) != "" {
 		t.Errorf("got %+v, %v, %s; want one step, and all of it undone", got, err, differ(start, w.all()))
 	}
+	w.change(func() {
+		w.write("c", "new", 0o644)
+		w.change(func() { w.write("c", "edited", 0o644) }, "c")
+	})
+	if got, err := w.undo(); err != nil || differ(start, w.all()) != "" {
+		t.Errorf("got %+v, %v, %s; want that a file of both calls is gone", got, err, differ(start, w.all()))
+	}
 	if err := w.s.Forget("s"); err != nil {
 		t.Fatal(err)
 	}

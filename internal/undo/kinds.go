@@ -1,0 +1,274 @@
+package undo
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/yaya-ai/yaya/internal/hostfile"
+	"github.com/yaya-ai/yaya/internal/workspace"
+)
+
+// other is something else than a regular file that a step has put in the place of a file that is
+// covered, of a folder of such files, or in a folder that it has put there.
+type other struct {
+	Path   string      `json:"path"`
+	Kind   fs.FileMode `json:"kind"`             // without permissions
+	Target string      `json:"target,omitempty"` // of a link
+	Inode  uint64      `json:"inode,omitempty"`  // of a pipe, a socket or a device
+}
+
+// look returns what is at a path, and when its content changed last.
+func look(w *workspace.Workspace, p string) (o other, at time.Time, err error) {
+	info, err := w.Root().Lstat(p)
+	if err != nil {
+		return other{}, time.Time{}, err
+	}
+	o = other{Path: p, Kind: info.Mode().Type()}
+	switch {
+	case o.Kind&fs.ModeSymlink != 0:
+		o.Target, err = w.Root().Readlink(p)
+	case !info.IsDir():
+		o.Inode = hostfile.Inode(info)
+	}
+	return o, info.ModTime(), err
+}
+
+// obstacle returns what keeps a file from being at a path: the first name above it that is there and not
+// a folder, or what is at the path itself and not a regular file; "" if nothing does.
+func obstacle(w *workspace.Workspace, p string) (at string, kind fs.FileMode) {
+	for i := range p + "/" {
+		if i < len(p) && p[i] != '/' {
+			continue
+		}
+		info, err := w.Root().Lstat(p[:i])
+		if err != nil {
+			return "", 0
+		}
+		if kind := info.Mode().Type(); i < len(p) && kind != fs.ModeDir || i == len(p) && kind != 0 {
+			return p[:i], kind
+		}
+	}
+	return "", 0
+}
+
+// walk is [fs.WalkDir] for a path that may be a link, which is not followed.
+func walk(w *workspace.Workspace, at string, visit fs.WalkDirFunc) error {
+	info, err := w.Root().Lstat(at)
+	if err != nil {
+		return err
+	}
+	if info.IsDir() {
+		return fs.WalkDir(w.Root().FS(), at, visit)
+	}
+	return visit(at, fs.FileInfoToDirEntry(info), nil)
+}
+
+// replaced notes what is in the place of a file that was covered, and reports whether anything is.
+// Undo removes only what is noted: what the step has moved there was somewhere else before, and stays.
+func (g *group) replaced(w *workspace.Workspace, p string, now picture, st *step) bool {
+	at, kind := obstacle(w, p)
+	if at == "" || g.noted[at] || kind == 0 { // a regular file is one of the step's files, or not covered
+		return at != ""
+	}
+	g.noted[at] = true
+	_ = walk(w, at, func(p string, d fs.DirEntry, err error) error { // what cannot be seen is not noted
+		switch {
+		case err != nil || d.Type().IsRegular():
+			return nil //nolint:nilerr // see above
+		case d.IsDir() && now.left[p]: // Git's, or ignored
+			return fs.SkipDir
+		case len(st.Others) == maxFiles:
+			return fs.SkipAll
+		}
+		o, since, err := look(w, p)
+		if err != nil || !d.IsDir() && since.Before(g.since) {
+			return nil //nolint:nilerr // it is older than the step, and was moved there
+		}
+		st.Others = append(st.Others, o)
+		return nil
+	})
+	return true
+}
+
+// reversal is what undoing a step takes.
+type reversal struct {
+	w      *workspace.Workspace
+	kept   *kept
+	step   step
+	files  map[string]file
+	others map[string]other
+
+	edits []workspace.Edit
+	away  map[string]bool // paths of what is in the way of an edit
+
+	changed   []string // files that are not as the step left them
+	shared    []string // those that are in the way because of another name
+	uncovered []string // what is in the way, and is not the step's
+}
+
+func newReversal(w *workspace.Workspace, at *kept, st step) *reversal {
+	r := &reversal{w: w, kept: at, step: st, files: map[string]file{}, others: map[string]other{}, away: map[string]bool{}}
+	for _, f := range st.Files {
+		r.files[f.Path] = f
+	}
+	for _, o := range st.Others {
+		r.others[o.Path] = o
+	}
+	return r
+}
+
+// file adds what undoing the change of a file takes.
+func (r *reversal) file(f file) error {
+	now, err := state(r.w, f.Path)
+	switch {
+	case errors.Is(err, workspace.ErrShared):
+		if !now.equal(f.Before) {
+			r.shared = append(r.shared, f.Path)
+		}
+		return nil
+	case notRegular(err):
+		if !r.blocked(f) {
+			return nil
+		}
+		now = nil // as the step left it
+	case err != nil:
+		return fmt.Errorf("%s: %w", f.Path, err)
+	}
+	switch {
+	case now.equal(f.Before):
+		return nil
+	case !now.equal(f.After):
+		r.changed = append(r.changed, f.Path)
+		return nil
+	}
+	e := workspace.Edit{Path: f.Path, Delete: f.Before == nil}
+	if f.Before != nil {
+		e.Mode, e.Exactly = f.Before.Mode, true
+		if e.Data, err = r.kept.blob(f.Before.SHA); err != nil {
+			return err
+		}
+	}
+	r.edits = append(r.edits, e)
+	return nil
+}
+
+// blocked looks at what keeps a file from being at its path, and reports whether undoing its change
+// goes on: what is there is the step's own.
+func (r *reversal) blocked(f file) bool {
+	at, kind := obstacle(r.w, f.Path)
+	_, noted := r.others[at]
+	own, file := r.files[at]
+	switch {
+	case at == f.Path && kind == fs.ModeDir && f.Before == nil && r.above(at):
+		return false // the step has replaced a folder by the file, and the folder is back
+	case kind != 0 && noted, kind == 0 && file && (f.Before == nil || own.Before == nil):
+		if f.Before != nil {
+			r.away[at] = true
+		}
+		return true
+	case f.After != nil:
+		r.changed = append(r.changed, f.Path)
+	default:
+		r.uncovered = append(r.uncovered, at)
+	}
+	return false
+}
+
+// above reports whether a path was a folder before the step.
+func (r *reversal) above(dir string) bool {
+	return slices.ContainsFunc(r.step.Files, func(f file) bool { return f.Before != nil && strings.HasPrefix(f.Path, dir+"/") })
+}
+
+// check returns everything at a path, which the step has left as another one, and notes what of it is
+// not as the step left it.
+func (r *reversal) check(at, as string) (all []string, err error) {
+	err = walk(r.w, at, func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		all = append(all, p)
+		name := as + strings.TrimPrefix(p, at)
+		if d.Type().IsRegular() {
+			f, own := r.files[name]
+			now, err := state(r.w, p)
+			switch {
+			case !own || f.Before != nil || f.After == nil:
+				r.uncovered = append(r.uncovered, name)
+			case errors.Is(err, workspace.ErrShared):
+				r.shared = append(r.shared, name)
+			case err != nil || !now.equal(f.After):
+				r.changed = append(r.changed, name)
+			}
+			return nil
+		}
+		was, own := r.others[name]
+		now, _, err := look(r.w, p)
+		now.Path = name
+		switch {
+		case !own:
+			r.uncovered = append(r.uncovered, name)
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+		case err != nil || now != was:
+			r.changed = append(r.changed, name)
+		}
+		return nil
+	})
+	return all, err
+}
+
+// refusal returns why the step cannot be undone.
+func (r *reversal) refusal() error {
+	for _, why := range []struct {
+		err   error
+		paths []string
+		what  string
+	}{
+		{ErrChanged, r.changed, ""},
+		{ErrChanged, r.shared, ", which have other names (hard links); remove those"},
+		{ErrInTheWay, r.uncovered, ""},
+	} {
+		if len(why.paths) == 0 {
+			continue
+		}
+		slices.Sort(why.paths)
+		named, more := slices.Compact(why.paths), ""
+		if n := len(named) - maxNamed; n > 0 {
+			named, more = named[:maxNamed], fmt.Sprintf(" and %d more", n)
+		}
+		return fmt.Errorf("%w: %q%s%s", why.err, named, more, why.what)
+	}
+	return nil
+}
+
+// apply undoes the changes, all of them or none.
+func (r *reversal) apply() error {
+	var away []workspace.Away
+	for p := range r.away {
+		if _, err := r.check(p, p); err != nil {
+			return fmt.Errorf("%s: %w", p, err)
+		}
+		away = append(away, workspace.Away{Path: p, Check: func(at string) ([]string, error) {
+			all, err := r.check(at, p)
+			return all, errors.Join(err, r.refusal())
+		}})
+	}
+	if err := r.refusal(); err != nil {
+		return err
+	}
+	// What is in the way goes as a whole, with the files in it.
+	edits := slices.DeleteFunc(r.edits, func(e workspace.Edit) bool {
+		for i := range e.Path + "/" {
+			if (i == len(e.Path) || e.Path[i] == '/') && r.away[e.Path[:i]] {
+				return e.Delete
+			}
+		}
+		return false
+	})
+	return r.w.ApplyOver(away, edits)
+}

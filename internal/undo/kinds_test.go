@@ -1,0 +1,255 @@
+//go:build unix
+
+package undo_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/yaya-ai/yaya/internal/undo"
+)
+
+// tree returns everything in the folder: its kind, the mode of a file, and its content or target.
+func (w *world) tree() map[string]string {
+	w.t.Helper()
+	out := map[string]string{}
+	err := filepath.WalkDir(w.dir, func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		out[p] = info.Mode().Type().String()
+		switch {
+		case info.Mode().IsRegular():
+			data, err := os.ReadFile(p)
+			out[p] = info.Mode().String() + " " + string(data)
+			return err
+		case info.Mode()&fs.ModeSymlink != 0:
+			to, err := os.Readlink(p)
+			out[p] += " " + to
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return out
+}
+
+func (w *world) must(errs ...error) {
+	w.t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) path(name string) string { return filepath.Join(w.dir, name) }
+
+// kinds are changes of what is at the path of a file f, or of a folder d.
+var kinds = map[string]func(w *world){
+	"a file becomes a folder": func(w *world) {
+		w.must(os.Remove(w.path("f")))
+		w.write("f/in", "q", 0o644)
+	},
+	"a file becomes an empty folder": func(w *world) {
+		w.must(os.Remove(w.path("f")), os.Mkdir(w.path("f"), 0o700))
+	},
+	"a file becomes a tree of all kinds": func(w *world) {
+		w.must(os.Remove(w.path("f")))
+		w.write("f/sub/in", "q", 0o600)
+		w.must(os.MkdirAll(w.path("f/empty/er"), 0o755), os.Symlink("../g", w.path("f/link")), os.Symlink("/", w.path("f/sub/out")), syscall.Mkfifo(w.path("f/pipe"), 0o600))
+	},
+	"a file moves into the folder in its place": func(w *world) {
+		w.must(os.Rename(w.path("f"), w.path("tmp")), os.Mkdir(w.path("f"), 0o755), os.Rename(w.path("tmp"), w.path("f/f")), os.Rename(w.path("g"), w.path("f/g")))
+	},
+	"a folder becomes a file": func(w *world) {
+		w.must(os.RemoveAll(w.path("d")))
+		w.write("d", "x", 0o644)
+	},
+	"a folder in a folder becomes a file": func(w *world) {
+		w.must(os.RemoveAll(w.path("d/deep")))
+		w.write("d/deep", "x", 0o644)
+		w.write("d/x", "changed", 0o644)
+	},
+	"a folder becomes a link": func(w *world) {
+		w.must(os.RemoveAll(w.path("d")), os.Symlink("/", w.path("d")))
+	},
+	"a folder becomes a link to a copy": func(w *world) {
+		w.must(os.Rename(w.path("d"), w.path("e")), os.Symlink("e", w.path("d")))
+	},
+	"a folder becomes a pipe": func(w *world) {
+		w.must(os.RemoveAll(w.path("d")), syscall.Mkfifo(w.path("d"), 0o600))
+	},
+	"a file becomes a link": func(w *world) {
+		w.must(os.Remove(w.path("f")), os.Symlink("g", w.path("f")))
+	},
+	"a file becomes a link to nothing": func(w *world) {
+		w.must(os.Remove(w.path("f")), os.Symlink("/nowhere/at/all", w.path("f")))
+	},
+	"a file becomes a pipe": func(w *world) {
+		w.must(os.Remove(w.path("f")), syscall.Mkfifo(w.path("f"), 0o600))
+	},
+	"a file and a folder change places": func(w *world) {
+		w.must(os.Rename(w.path("d"), w.path("tmp")), os.Rename(w.path("f"), w.path("d")), os.Rename(w.path("tmp"), w.path("f")))
+	},
+}
+
+func newKinds(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t)
+	w.write("f", "file", 0o640)
+	w.write("g", "other", 0o644)
+	w.write("d/x", "x", 0o600)
+	w.write("d/y", "y", 0o755)
+	w.write("d/deep/z", "z", 0o644)
+	return w
+}
+
+// AGT-4: a path that changes its kind, and what was there, is as before.
+func TestChangedKinds(t *testing.T) {
+	for name, change := range kinds {
+		t.Run(name, func(t *testing.T) {
+			w := newKinds(t)
+			start := w.tree()
+			w.change(func() { change(w) })
+			got, err := w.undo()
+			after := w.tree()
+			if name == "a folder becomes a link to a copy" { // undo leaves empty folders
+				delete(after, w.path("e"))
+				delete(after, w.path("e/deep"))
+			}
+			if d := differ(start, after); err != nil || len(got.Without) > 0 || d != "" {
+				t.Errorf("Undo = %+v, %v, %s; want everything as before", got, err, d)
+			}
+		})
+	}
+}
+
+// AGT-4: what is put there by others since, or was elsewhere before, stays, and so does everything else; the
+// change can be undone when that is gone.
+func TestChangedKindsOfOthers(t *testing.T) {
+	tree := kinds["a file becomes a tree of all kinds"]
+	for name, c := range map[string]struct {
+		before, change, since, away func(w *world)
+		err                         error
+		named                       string
+	}{
+		"a new file in the folder": {change: tree, err: undo.ErrInTheWay, named: `["f/sub/mine"]`,
+			since: func(w *world) { w.write("f/sub/mine", "mine", 0o644) },
+			away:  func(w *world) { w.must(os.Remove(w.path("f/sub/mine"))) }},
+		"a new empty folder": {change: tree, err: undo.ErrInTheWay, named: `["f/mine"]`,
+			since: func(w *world) { w.must(os.Mkdir(w.path("f/mine"), 0o755)) },
+			away:  func(w *world) { w.must(os.Remove(w.path("f/mine"))) }},
+		"a file in the folder is changed": {change: tree, err: undo.ErrChanged, named: `["f/sub/in"]`,
+			since: func(w *world) { w.write("f/sub/in", "mine", 0o600) },
+			away:  func(w *world) { w.write("f/sub/in", "q", 0o600) }},
+		"a file in the folder gets another name": {change: tree, err: undo.ErrChanged, named: `["f/sub/in"], which have other names (hard links)`,
+			since: func(w *world) { w.must(os.Link(w.path("f/sub/in"), w.path("mine"))) },
+			away:  func(w *world) { w.must(os.Remove(w.path("mine"))) }},
+		"a link in the folder leads elsewhere": {change: tree, err: undo.ErrChanged, named: `["f/link"]`,
+			since: func(w *world) { w.must(os.Remove(w.path("f/link")), os.Symlink("mine", w.path("f/link"))) },
+			away:  func(w *world) { w.must(os.Remove(w.path("f/link"))) }},
+		"the link leads elsewhere": {change: kinds["a file becomes a link"], err: undo.ErrChanged, named: `["f"]`,
+			since: func(w *world) { w.must(os.Remove(w.path("f")), os.Symlink("mine", w.path("f"))) },
+			away:  func(w *world) { w.must(os.Remove(w.path("f")), os.Symlink("g", w.path("f"))) }},
+		"the link is a file": {change: kinds["a file becomes a link"], err: undo.ErrChanged, named: `["f"]`,
+			since: func(w *world) { w.must(os.Remove(w.path("f"))); w.write("f", "mine", 0o640) },
+			away:  func(w *world) { w.must(os.Remove(w.path("f"))) }},
+		"the file in the place of the folder is changed": {change: kinds["a folder becomes a file"], err: undo.ErrChanged, named: `["d"]`,
+			since: func(w *world) { w.write("d", "mine", 0o644) },
+			away:  func(w *world) { w.write("d", "x", 0o644) }},
+		"a removed file is a link": {err: undo.ErrInTheWay, named: `["f"]`,
+			change: func(w *world) { w.must(os.Remove(w.path("f"))) },
+			since:  func(w *world) { w.must(os.Symlink("g", w.path("f"))) },
+			away:   func(w *world) { w.must(os.Remove(w.path("f"))) }},
+		"a file that is not covered in the folder": {err: undo.ErrInTheWay, named: `["f/key"]`,
+			before: func(w *world) { w.write("key", "SECRET", 0o600) },
+			change: func(w *world) {
+				w.must(os.Remove(w.path("f")), os.Mkdir(w.path("f"), 0o755), os.Rename(w.path("key"), w.path("f/key")))
+			},
+			since: func(*world) {},
+			away:  func(w *world) { w.must(os.Rename(w.path("f/key"), w.path("key"))) }},
+		"a large file in the place of a folder": {err: undo.ErrInTheWay, named: `["d"]`,
+			before: func(w *world) { w.write("large", strings.Repeat("x", 5<<20), 0o600) },
+			change: func(w *world) {
+				w.must(os.RemoveAll(w.path("d")), os.Rename(w.path("large"), w.path("d")))
+			},
+			since: func(*world) {},
+			away:  func(w *world) { w.must(os.Rename(w.path("d"), w.path("large"))) }},
+		"a link that was there before": {err: undo.ErrInTheWay, named: `["f"]`,
+			before: func(w *world) {
+				w.must(os.Symlink("g", w.path("link")))
+				time.Sleep(100 * time.Millisecond) // more than the times of files are coarse
+			},
+			change: func(w *world) { w.must(os.Rename(w.path("link"), w.path("f"))) },
+			since:  func(*world) {},
+			away:   func(w *world) { w.must(os.Rename(w.path("f"), w.path("link"))) }},
+		"a repository": {err: undo.ErrInTheWay, named: `["f/.git"]`,
+			change: func(w *world) { w.must(os.Remove(w.path("f"))); w.write("f/.git/config", "one", 0o644) },
+			since:  func(*world) {},
+			away:   func(w *world) { w.must(os.RemoveAll(w.path("f/.git"))) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newKinds(t)
+			if c.before != nil {
+				c.before(w)
+			}
+			start := w.tree()
+			w.change(func() { c.change(w); w.write("g", "changed", 0o600) })
+			c.since(w)
+			there := w.tree()
+			got, err := w.undo()
+			if d := differ(there, w.tree()); !errors.Is(err, c.err) || !strings.Contains(err.Error(), c.named) || d != "" {
+				t.Errorf("Undo = %+v, %v, %s; want %v, %s, and nothing changed", got, err, d, c.err, c.named)
+			}
+			c.away(w)
+			if got, err := w.undo(); err != nil || differ(start, w.tree()) != "" {
+				t.Errorf("Undo = %+v, %v, %s; want everything as before", got, err, differ(start, w.tree()))
+			}
+		})
+	}
+}
+
+// AGT-4: the step before one that gives a file another name can be undone when that name is gone, and the
+// error says so.
+func TestOtherNames(t *testing.T) {
+	w := newWorld(t)
+	start := w.tree()
+	w.change(func() { w.write("n", "new", 0o644) })
+	w.change(func() { w.must(os.Link(w.path("n"), w.path("n2"))) })
+	if got, err := w.undo(); err != nil || !slices.Equal(got.Without, []string{"n"}) {
+		t.Errorf("Undo = %+v, %v; want that n is not covered", got, err)
+	}
+	if got, err := w.undo(); !errors.Is(err, undo.ErrChanged) || !strings.Contains(err.Error(), `["n"], which have other names (hard links)`) {
+		t.Errorf("Undo = %+v, %v; want the other name of n as the reason", got, err)
+	}
+	w.must(os.Remove(w.path("n2")))
+	if got, err := w.undo(); err != nil || differ(start, w.tree()) != "" {
+		t.Errorf("Undo = %+v, %v, %s; want everything as before", got, err, differ(start, w.tree()))
+	}
+}
+
+// AGT-4: the content of a file that is changed and gets another name in one call is not lost.
+func TestChangedAndOtherName(t *testing.T) {
+	w := newKinds(t)
+	start := w.tree()
+	w.change(func() { w.write("f", "changed", 0o640); w.must(os.Link(w.path("f"), w.path("n2"))) })
+	if got, err := w.undo(); !errors.Is(err, undo.ErrChanged) || !strings.Contains(err.Error(), `["f"], which have other names (hard links)`) {
+		t.Errorf("Undo = %+v, %v; want the other name of f as the reason", got, err)
+	}
+	w.must(os.Remove(w.path("n2")))
+	if got, err := w.undo(); err != nil || differ(start, w.tree()) != "" {
+		t.Errorf("Undo = %+v, %v, %s; want everything as before", got, err, differ(start, w.tree()))
+	}
+}
