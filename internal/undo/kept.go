@@ -95,7 +95,7 @@ func (k *kept) look(ctx context.Context, w *workspace.Workspace) (picture, error
 		switch {
 		case workspace.IsTemp(e.Path) && e.Dir:
 			return fs.SkipDir
-		case workspace.IsTemp(e.Path), e.Dir: // an edit that overlaps removes its temporary file: that is no change
+		case workspace.IsTemp(e.Path), e.Dir: // an edit that overlaps removes its temporary file itself
 			return nil
 		}
 		info, err := w.Root().Lstat(e.Path)

@@ -94,7 +94,7 @@ func (g *group) replaced(w *workspace.Workspace, p string, now picture, st *step
 	return true
 }
 
-// reversal is what undoing a step takes.
+// reversal collects the edits that undo a step, and the reasons against it.
 type reversal struct {
 	w      *workspace.Workspace
 	kept   *kept
@@ -261,7 +261,7 @@ func (r *reversal) apply() error {
 	if err := r.refusal(); err != nil {
 		return err
 	}
-	// What is in the way goes as a whole, with the files in it.
+	// Each obstacle goes as a whole, with the files in it.
 	edits := slices.DeleteFunc(r.edits, func(e workspace.Edit) bool {
 		for i := range e.Path + "/" {
 			if (i == len(e.Path) || e.Path[i] == '/') && r.away[e.Path[:i]] {

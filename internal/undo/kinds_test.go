@@ -136,8 +136,8 @@ func TestChangedKinds(t *testing.T) {
 	}
 }
 
-// AGT-4: what is put there by others since, or was elsewhere before, stays, and so does everything else; the
-// change can be undone when that is gone.
+// AGT-4: undo removes nothing that others have put there since, or that was elsewhere before, and then changes
+// nothing else; the change can be undone when that is gone.
 func TestChangedKindsOfOthers(t *testing.T) {
 	tree := kinds["a file becomes a tree of all kinds"]
 	for name, c := range map[string]struct {

@@ -5,10 +5,14 @@
 // Calls that overlap are one step. Changes that others make to the same files in that time count
 // as the call's.
 //
-// Not covered are files that .gitignore leaves out, Git's own, links and devices, empty folders,
-// files with several names, a secret of yaya's, a name that is not UTF-8 or more than 4 MiB, and of
-// a workspace with more than 20,000 files, or 128 MiB, the rest. A step names the files that changed
-// and are not covered for their size, name or a secret.
+// A change includes the folder, link or pipe that a call puts in the place of a covered file, or of a
+// folder of such files. Undo removes it only if all of it is the call's, and as the call left it.
+//
+// Otherwise not covered are links, pipes and devices, empty folders and the permissions of folders. Nor
+// are files that .gitignore leaves out, Git's own, the temporary ones of edits, files with several
+// names, a secret of yaya's, a name that is not UTF-8 or more than 4 MiB, and of a workspace with more
+// than 20,000 files, or 128 MiB, the rest. A step names the files that changed and are not covered for
+// their size, names or a secret.
 package undo
 
 import (

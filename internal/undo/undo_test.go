@@ -261,7 +261,7 @@ func TestOverlappingCalls(t *testing.T) {
 	}
 }
 
-// AGT-4: the temporary file of an edit that a snapshot of a call that overlaps has seen is no change.
+// AGT-4: a snapshot of a call that overlaps an edit leaves out the edit's temporary file.
 func TestTemporaryFilesOfEdits(t *testing.T) {
 	const tmp = ".yaya-ABCDEFGHIJKLMNOPQRSTUVWXYZ.tmp"
 	w := newWorld(t)

@@ -43,9 +43,10 @@ type Away struct {
 // changed.)
 func (w *Workspace) Apply(edits []Edit) error { return w.ApplyOver(nil, edits) }
 
-// ApplyOver is Apply, and removes first what is in the way. What does not stand its check, which sees it
-// where nobody else looks for it, goes back, and no edit is made. Only what the check has returned is
-// removed, and no link is followed: what somebody adds after the check stays, and is an error.
+// ApplyOver is Apply, and removes first what is in the way: it renames it to a temporary name, where
+// nobody else looks for it, and calls its check. If that fails, it goes back, and no edit is made.
+// ApplyOver removes only the paths that the check has returned, and follows no link: a file that somebody
+// adds after the check stays, and is an error.
 func (w *Workspace) ApplyOver(away []Away, edits []Edit) error {
 	hidden, err := w.apply(away, edits)
 	if err != nil {
