@@ -131,7 +131,7 @@ func (k *kept) look(ctx context.Context, w *workspace.Workspace) (picture, error
 			before.seen = seen{} // it may change again without another time
 		}
 		now[e.Path], out.at[e.Path] = before, at
-		out.files[e.Path] = &content{before.SHA, at.Mode}
+		out.files[e.Path] = &content{SHA: before.SHA, Mode: at.Mode}
 		return nil
 	}, leave)
 	if err != nil {

@@ -94,6 +94,31 @@ func (g *group) replaced(w *workspace.Workspace, p string, now picture, st *step
 	return true
 }
 
+// unkept returns the state of a file whose content was covered and no longer is: it has become too large,
+// say. It is nil if the content is older than the step, which has moved it there: undo must not remove it.
+func (g *group) unkept(w *workspace.Workspace, p string) *content {
+	info, err := w.Root().Lstat(p)
+	if err != nil || !info.Mode().IsRegular() {
+		return nil
+	}
+	is, was := identify(info), g.first.at[p]
+	if info.ModTime().Before(g.since) && (is.Inode == 0 || is.Inode != was.Inode) {
+		return nil
+	}
+	return &content{Mode: is.Mode, Seen: is}
+}
+
+// leftUnkept reports whether a file is as [group.unkept] has seen it, perhaps under another path.
+func leftUnkept(w *workspace.Workspace, p string, c content) bool {
+	info, err := w.Root().Lstat(p)
+	if err != nil || !info.Mode().IsRegular() {
+		return false
+	}
+	now := identify(info)
+	now.CTime = c.Seen.CTime // another path changes it
+	return now == c.Seen
+}
+
 // reversal collects the edits that undo a step, and the reasons against it.
 type reversal struct {
 	w      *workspace.Workspace
@@ -125,6 +150,9 @@ func newReversal(w *workspace.Workspace, at *kept, st step) *reversal {
 func (r *reversal) file(f file) error {
 	now, err := state(r.w, f.Path)
 	switch {
+	case f.After != nil && f.After.SHA == "" && !errors.Is(err, workspace.ErrShared) && leftUnkept(r.w, f.Path, *f.After):
+		r.away[f.Path] = true
+		now = f.After
 	case errors.Is(err, workspace.ErrShared):
 		if !now.equal(f.Before) {
 			r.shared = append(r.shared, f.Path)
@@ -140,6 +168,9 @@ func (r *reversal) file(f file) error {
 	}
 	switch {
 	case now.equal(f.Before):
+		return nil
+	case f.After == nil && now != nil:
+		r.uncovered = append(r.uncovered, f.Path)
 		return nil
 	case !now.equal(f.After):
 		r.changed = append(r.changed, f.Path)
@@ -196,6 +227,7 @@ func (r *reversal) check(at, as string) (all []string, err error) {
 			f, own := r.files[name]
 			now, err := state(r.w, p)
 			switch {
+			case own && f.After != nil && f.After.SHA == "" && !errors.Is(err, workspace.ErrShared) && leftUnkept(r.w, p, *f.After):
 			case !own || f.Before != nil || f.After == nil:
 				r.uncovered = append(r.uncovered, name)
 			case errors.Is(err, workspace.ErrShared):

@@ -100,6 +100,14 @@ var kinds = map[string]func(w *world){
 	"a file becomes a pipe": func(w *world) {
 		w.must(os.Remove(w.path("f")), syscall.Mkfifo(w.path("f"), 0o600))
 	},
+	"a file becomes a large one": func(w *world) { w.write("f", strings.Repeat("x", 5<<20), 0o640) },
+	"a file becomes a huge one":  func(w *world) { w.must(os.Truncate(w.path("f"), 20<<20)) },
+	"a file gets a secret":       func(w *world) { w.write("f", "SECRET", 0o640) },
+	"a file cannot be read": func(w *world) {
+		w.write("f", "changed", 0o640)
+		w.must(os.Chmod(w.path("f"), 0))
+	},
+	"a file only cannot be read": func(w *world) { w.must(os.Chmod(w.path("f"), 0)) },
 	"a file and a folder change places": func(w *world) {
 		w.must(os.Rename(w.path("d"), w.path("tmp")), os.Rename(w.path("f"), w.path("d")), os.Rename(w.path("tmp"), w.path("f")))
 	},
@@ -163,7 +171,7 @@ func TestChangedKindsOfOthers(t *testing.T) {
 		"the link leads elsewhere": {change: kinds["a file becomes a link"], err: undo.ErrChanged, named: `["f"]`,
 			since: func(w *world) { w.must(os.Remove(w.path("f")), os.Symlink("mine", w.path("f"))) },
 			away:  func(w *world) { w.must(os.Remove(w.path("f")), os.Symlink("g", w.path("f"))) }},
-		"the link is a file": {change: kinds["a file becomes a link"], err: undo.ErrChanged, named: `["f"]`,
+		"the link is a file": {change: kinds["a file becomes a link"], err: undo.ErrInTheWay, named: `["f"]`,
 			since: func(w *world) { w.must(os.Remove(w.path("f"))); w.write("f", "mine", 0o640) },
 			away:  func(w *world) { w.must(os.Remove(w.path("f"))) }},
 		"the file in the place of the folder is changed": {change: kinds["a folder becomes a file"], err: undo.ErrChanged, named: `["d"]`,
@@ -187,6 +195,18 @@ func TestChangedKindsOfOthers(t *testing.T) {
 			},
 			since: func(*world) {},
 			away:  func(w *world) { w.must(os.Rename(w.path("d"), w.path("large"))) }},
+		"a large file in the place of a file": {err: undo.ErrInTheWay, named: `["f"]`,
+			before: func(w *world) {
+				w.write("large", strings.Repeat("x", 5<<20), 0o600)
+				time.Sleep(100 * time.Millisecond)
+			},
+			change: func(w *world) { w.must(os.Rename(w.path("large"), w.path("f"))) },
+			since:  func(*world) {},
+			away:   func(w *world) { w.must(os.Rename(w.path("f"), w.path("large"))) }},
+		"a file with a secret is changed": {err: undo.ErrChanged, named: `["f"]`,
+			change: func(w *world) { w.write("f", "SECRET", 0o640) },
+			since:  func(w *world) { w.write("f", "SECRET, and mine", 0o640) },
+			away:   func(w *world) { w.write("f", "file", 0o640) }},
 		"a link that was there before": {err: undo.ErrInTheWay, named: `["f"]`,
 			before: func(w *world) {
 				w.must(os.Symlink("g", w.path("link")))

@@ -8,6 +8,9 @@
 // A change includes the folder, link or pipe that a call puts in the place of a covered file, or of a
 // folder of such files. Undo removes it only if all of it is the call's, and as the call left it.
 //
+// A covered file that gets a secret, becomes too large or can no longer be read is restored, too, unless
+// that content was elsewhere before.
+//
 // Otherwise not covered are links, pipes and devices, empty folders and the permissions of folders. Nor
 // are files that .gitignore leaves out, Git's own, the temporary ones of edits, files with several
 // names, a secret of yaya's, a name that is not UTF-8 or more than 4 MiB, and of a workspace with more
@@ -54,8 +57,9 @@ var (
 
 // content is the state of a regular file; nil stands for a missing file.
 type content struct {
-	SHA  string      `json:"sha256,omitempty"` // "" if the file is too large to be kept
+	SHA  string      `json:"sha256,omitempty"` // "" if the content is not kept
 	Mode fs.FileMode `json:"mode"`
+	Seen seen        `json:"seen,omitzero"` // what identifies content that is not kept, after a step
 }
 
 func (c *content) equal(d *content) bool {
@@ -244,15 +248,22 @@ func (g *group) compare(at *kept, w *workspace.Workspace, now picture, st *step)
 			after, err = at.keep(w, p)
 			switch {
 			case err == nil, errors.Is(err, workspace.ErrShared) && after != nil && !before.equal(after):
-			case before != nil && before.SHA != "" && notRegular(err) && g.replaced(w, p, now, st): // by a folder, say
+			case before == nil || before.SHA == "":
+				st.Without = append(st.Without, p)
+				continue
+			case notRegular(err) && g.replaced(w, p, now, st): // by a folder, say
+			case !notRegular(err): // it cannot be read
+				after = &content{}
 			default:
 				st.Without = append(st.Without, p)
 				continue
 			}
 		}
 		switch {
-		case before != nil && before.SHA == "", after != nil && after.SHA == "":
+		case before != nil && before.SHA == "", before == nil && after != nil && after.SHA == "":
 			st.Without = append(st.Without, p)
+		case after != nil && after.SHA == "":
+			st.Files = append(st.Files, file{p, before, g.unkept(w, p)})
 		case !before.equal(after):
 			st.Files = append(st.Files, file{p, before, after})
 		}
@@ -360,7 +371,7 @@ func read(w *workspace.Workspace, p string) (*content, []byte, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return &content{sum(data), info.Mode().Perm()}, data, writable
+	return &content{SHA: sum(data), Mode: info.Mode().Perm()}, data, writable
 }
 
 func sum(data []byte) string {
