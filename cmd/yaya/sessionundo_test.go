@@ -22,7 +22,7 @@ func TestSessionUndo(t *testing.T) {
 	model := fakellm.New(
 		call("edit", `{"path":"a.sh","old_text":"one","new_text":"two"}`),
 		call("apply_patch", `{"patch":"--- /dev/null\n+++ b/new/c.txt\n@@ -0,0 +1 @@\n+c\n"}`),
-		call("shell", `{"command":"rm b.txt; chmod 600 a.sh; printf 'x\\000y' > bin.dat"}`),
+		call("shell", `{"command":"rm b.txt; chmod 600 a.sh; printf 'x\\000y' > bin.dat; rm k.txt; mkdir k.txt; echo q > k.txt/in"}`),
 		fakellm.Step{Text: "done"},
 	)
 	t.Cleanup(model.Close)
@@ -33,7 +33,7 @@ func TestSessionUndo(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.repository(ws)
-	for name, text := range map[string]string{"a.sh": "echo one\n", "b.txt": "b\n"} {
+	for name, text := range map[string]string{"a.sh": "echo one\n", "b.txt": "b\n", "k.txt": "k\n"} {
 		if err := os.WriteFile(filepath.Join(ws, name), []byte(text), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -71,6 +71,16 @@ func TestSessionUndo(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := os.Chmod(bin, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	mine := filepath.Join(ws, "k.txt", "mine") // the command has put a folder in the place of the file
+	if err := os.WriteFile(mine, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := b.run("session", "undo", id); err == nil || !strings.Contains(out, `"k.txt/mine"`) || !strings.Contains(out, "move it away") || !strings.Contains(state(), " D b.txt") {
+		t.Errorf("with a file of somebody else in the way: %v, %s; want a refusal that names k.txt/mine, and nothing undone", err, out)
+	}
+	if err := os.Remove(mine); err != nil {
 		t.Fatal(err)
 	}
 	if out := b.must("session", "undo", id); !strings.Contains(out, "  b.txt\n") || !strings.Contains(out, "can be undone: 2") || there(t, bin) {

@@ -5,6 +5,7 @@ package undo_test
 import (
 	"errors"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -269,6 +270,79 @@ func TestChangedAndOtherName(t *testing.T) {
 		t.Errorf("Undo = %+v, %v; want the other name of f as the reason", got, err)
 	}
 	w.must(os.Remove(w.path("n2")))
+	if got, err := w.undo(); err != nil || differ(start, w.tree()) != "" {
+		t.Errorf("Undo = %+v, %v, %s; want everything as before", got, err, differ(start, w.tree()))
+	}
+}
+
+// AGT-4: whatever one call does to files, folders, links and pipes, undo restores every file, or refuses and
+// changes nothing.
+func TestRandomKinds(t *testing.T) {
+	for seed := range uint64(60) {
+		r := rand.New(rand.NewPCG(seed, 2)) //nolint:gosec // a history that can be repeated
+		w := newKinds(t)
+		start := w.tree()
+		names := []string{"f", "g", "d", "d/x", "d/deep", "d/deep/z", "f/in", "f/in/er", "new"}
+		pick := func() string { return w.path(names[r.IntN(len(names))]) }
+		w.change(func() {
+			for range 2 + r.IntN(12) { // many of these fail, because of the others
+				p := pick()
+				if info, err := os.Lstat(filepath.Dir(p)); err != nil || !info.IsDir() {
+					continue // os.RemoveAll would wait for a pipe
+				}
+				switch r.IntN(7) {
+				case 0, 1:
+					_ = os.RemoveAll(p)
+				case 2:
+					_ = os.MkdirAll(p, 0o755)
+				case 3:
+					_ = os.Symlink([]string{"f", "d", "../g", "/nowhere/at/all"}[r.IntN(4)], p)
+				case 4:
+					_ = syscall.Mkfifo(p, 0o600)
+				case 5:
+					_ = os.Rename(p, pick())
+				default:
+					if info, err := os.Lstat(p); err != nil || info.Mode().IsRegular() {
+						_ = os.WriteFile(p, []byte{byte(r.IntN(256))}, 0o600)
+					}
+				}
+			}
+		})
+		there := w.tree()
+		got, err := w.undo()
+		after := w.tree()
+		if err != nil {
+			if d := differ(there, after); !errors.Is(err, undo.ErrNothing) || differ(start, onlyFiles(start, there)) != "" || d != "" {
+				t.Errorf("seed %d: Undo = %+v, %v, %s; want what nobody else has changed undone", seed, got, err, d)
+			}
+			continue
+		}
+		if d := differ(start, onlyFiles(start, after)); d != "" || len(got.Without) > 0 {
+			t.Errorf("seed %d: Undo = %+v, %s; want every file as before", seed, got, d)
+		}
+	}
+}
+
+// onlyFiles returns a tree without the links, pipes and folders that start does not have: undo does not cover
+// them where no file was.
+func onlyFiles(start, tree map[string]string) map[string]string {
+	out := map[string]string{}
+	for p, s := range tree {
+		if _, there := start[p]; there || strings.HasPrefix(s, "-rw") {
+			out[p] = s
+		}
+	}
+	return out
+}
+
+// AGT-4: files that somebody has restored by hand are as before, and undo restores the others; so it does when
+// an earlier undo was interrupted.
+func TestPartlyRestored(t *testing.T) {
+	w := newKinds(t)
+	start := w.tree()
+	w.change(func() { kinds["a folder becomes a file"](w); kinds["a file becomes a tree of all kinds"](w) })
+	w.must(os.Remove(w.path("d")), os.RemoveAll(w.path("f/sub")))
+	w.write("d/x", "x", 0o600)
 	if got, err := w.undo(); err != nil || differ(start, w.tree()) != "" {
 		t.Errorf("Undo = %+v, %v, %s; want everything as before", got, err, differ(start, w.tree()))
 	}
