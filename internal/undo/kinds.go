@@ -108,6 +108,22 @@ func (g *group) unkept(w *workspace.Workspace, p string) *content {
 	return &content{Mode: is.Mode, Seen: is}
 }
 
+// moved reports whether a file at a new path is older than the step and was not covered: the step has
+// moved it there, from an ignored folder say, and its content is nowhere else. Undo must not remove it.
+// Where the system does not tell when a file was made, that is so for all that look old.
+func (g *group) moved(w *workspace.Workspace, p string, is seen) bool {
+	if is.Time >= g.since.UnixNano() {
+		return false
+	}
+	for _, was := range g.first.at {
+		if is.Inode != 0 && was.Inode == is.Inode {
+			return false
+		}
+	}
+	made, known := born(w.Root(), p)
+	return !known || made.Before(g.since)
+}
+
 // leftUnkept reports whether a file is as [group.unkept] has seen it, perhaps under another path.
 func leftUnkept(w *workspace.Workspace, p string, c content) bool {
 	info, err := w.Root().Lstat(p)

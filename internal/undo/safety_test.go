@@ -2,11 +2,14 @@ package undo_test
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // AGT-4: undoing deletes only files that a call has made. A file that was there, and could not be kept, is
@@ -129,5 +132,46 @@ func TestNamesThatAreNotText(t *testing.T) {
 	}
 	if want := "a\xff b c\xff"; strings.Join(names, " ") != want {
 		t.Errorf("the folder has %q, want %q", names, want)
+	}
+}
+
+// A file that a call moves out of what is not covered is not a new one: its content is nowhere else.
+func TestMovedOutOfTheIgnored(t *testing.T) {
+	w := newWorld(t)
+	w.write(".gitignore", "kept/\n.env\n", 0o644)
+	w.write(".env", "password", 0o600)
+	w.write("kept/deep/file", "mine", 0o644)
+	w.write("covered", "old", 0o644)
+	old := time.Now().Add(-time.Hour)
+	for _, p := range []string{".env", "kept/deep/file", "covered"} {
+		if err := os.Chtimes(filepath.Join(w.dir, p), old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	time.Sleep(50 * time.Millisecond) // longer than the clock of files ticks
+	w.change(func() {
+		for from, to := range map[string]string{".env": "env", "kept": "moved", "covered": "renamed"} {
+			if err := os.Rename(filepath.Join(w.dir, from), filepath.Join(w.dir, to)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.write("new", "x", 0o644)
+		if err := os.Chtimes(filepath.Join(w.dir, "new"), old, old); err != nil { // as tar does
+			t.Fatal(err)
+		}
+	})
+	got, err := w.undo()
+	if err != nil || !slices.Contains(got.Without, "env") || !slices.Contains(got.Without, "moved/deep/file") {
+		t.Errorf("Undo = %+v, %v; want env and moved/deep/file left as they are", got, err)
+	}
+	for p, want := range map[string]string{"env": "password", "moved/deep/file": "mine", "covered": "old"} {
+		if data, err := os.ReadFile(filepath.Join(w.dir, p)); string(data) != want {
+			t.Errorf("%s is %q, %v; want %q", p, data, err, want)
+		}
+	}
+	for _, p := range []string{"renamed", "new"} {
+		if _, err := os.Stat(filepath.Join(w.dir, p)); runtime.GOOS == "linux" && !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: %v, want that it is gone", p, err)
+		}
 	}
 }

@@ -275,7 +275,10 @@ func (g *group) compare(at *kept, w *workspace.Workspace, now picture, st *step)
 		switch was, large := g.first.large[p]; {
 		case large && was != now.at[p]:
 			st.Without = append(st.Without, p)
-		case !large && !g.first.there(p): // a file that was there, and is not known, is not a new one
+		case large || g.first.there(p): // a file that was there, and is not known, is not a new one
+		case g.moved(w, p, now.at[p]):
+			st.Without = append(st.Without, p)
+		default:
 			st.Files = append(st.Files, file{p, nil, now.files[p]})
 		}
 	}
