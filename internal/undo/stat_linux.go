@@ -19,7 +19,7 @@ func changed(info fs.FileInfo) int64 {
 
 // born returns when a file was made, if the file system knows that.
 func born(root *os.Root, name string) (at time.Time, known bool) {
-	f, err := root.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0) // it may be a pipe by now
+	f, err := root.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0) // it may be a pipe since
 	if err != nil {
 		return time.Time{}, false
 	}
