@@ -17,6 +17,7 @@ import (
 	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
 
+	"github.com/yaya-ai/yaya/internal/masked"
 	"github.com/yaya-ai/yaya/kernel"
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/config"
@@ -116,6 +117,7 @@ type setup struct {
 	answer   func(event.ApprovalRequest) (event.ApprovalAnswer, string)
 	plugins  []plugin.Plugin
 	dir      string
+	secrets  *masked.Secrets // optional
 }
 
 func approveAll(event.ApprovalRequest) (event.ApprovalAnswer, string) { return event.Approve, "" }
@@ -140,7 +142,7 @@ func newWorld(t *testing.T, s setup) *world {
 	for k, v := range s.settings {
 		set(t, settings, k, v)
 	}
-	k, err := kernel.Open(kernel.Config{Data: root, Settings: settings, Workspace: "/ws", Version: "test", Log: zerolog.Nop()})
+	k, err := kernel.Open(kernel.Config{Data: root, Settings: settings, Workspace: "/ws", Version: "test", Secrets: s.secrets, Log: zerolog.Nop()})
 	if err != nil {
 		t.Fatal(err)
 	}

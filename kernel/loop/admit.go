@@ -141,8 +141,13 @@ func (l *Loop) known(ctx context.Context, s *session.Session, p Prompt) (Admissi
 // whileBusy delivers a prompt while a turn runs; over is false if it has to wait for a
 // turn of its own, and the running turn has ended.
 func (l *Loop) whileBusy(ctx context.Context, thread *thread, s *session.Session, running *turn, p Prompt) (a Admission, over bool, err error) {
-	if p.Hold {
+	switch {
+	case p.Hold:
 		p.Delivery = DeliverReject
+	case running.compacting && p.Delivery == DeliverSteer && p.ExpectedTurn != "":
+		return Admission{}, false, ErrTurn
+	case running.compacting && p.Delivery == DeliverSteer: // nothing to steer
+		p.Delivery = DeliverQueue
 	}
 	switch p.Delivery {
 	case DeliverQueue:
@@ -161,7 +166,7 @@ func (l *Loop) whileBusy(ctx context.Context, thread *thread, s *session.Session
 		if running.closing() {
 			return Admission{}, false, nil
 		}
-		return Admission{}, false, fmt.Errorf("session %s: %w", p.SessionID, ErrBusy)
+		return Admission{}, false, running.busy()
 	}
 	return Admission{}, false, fmt.Errorf("unknown delivery %q", p.Delivery)
 }
@@ -311,8 +316,8 @@ func (l *Loop) Queue(ctx context.Context, id string, prompts []string) ([]sessio
 }
 
 // Cancel ends the running turn of a session now: its calls, its asks and its
-// model call. One whose message is being written ends when it begins. It reports whether
-// there was one.
+// model call; or a summary that [Loop.Compact] makes. A turn whose message is being written ends
+// when it begins. It reports whether there was one.
 func (l *Loop) Cancel(id string) bool {
 	l.mu.Lock()
 	var t *turn
@@ -345,15 +350,8 @@ func (l *Loop) Retry(id, turn string) (Admission, error) {
 	thread := l.thread(id)
 	thread.admit.Lock()
 	defer thread.admit.Unlock()
-	running, err := l.settle(thread, s)
-	for err == nil && running != nil && running.closing() {
-		running, err = l.settle(thread, s)
-	}
-	if err != nil {
+	if err := l.rest(thread, s); err != nil {
 		return Admission{}, err
-	}
-	if running != nil {
-		return Admission{}, fmt.Errorf("session %s: %w", id, ErrBusy)
 	}
 	sn, err := s.Snapshot()
 	if err != nil {
@@ -377,6 +375,27 @@ func (l *Loop) Retry(id, turn string) (Admission, error) {
 	return Admission{TurnID: t.id, turn: t}, nil
 }
 
+// rest returns an error while a turn runs, after it has started what the session owes. The thread's
+// admit lock is held.
+func (l *Loop) rest(thread *thread, s *session.Session) error {
+	running, err := l.settle(thread, s)
+	for err == nil && running != nil && running.closing() {
+		running, err = l.settle(thread, s)
+	}
+	if err == nil && running != nil {
+		err = running.busy()
+	}
+	return err
+}
+
+// busy is the error of who needs the turn to have ended.
+func (t *turn) busy() error {
+	if t.compacting {
+		return fmt.Errorf("session %s: %w", t.thread.id, ErrCompacting)
+	}
+	return fmt.Errorf("session %s: %w", t.thread.id, ErrBusy)
+}
+
 // State is the activity of a session.
 type State string
 
@@ -388,7 +407,8 @@ const (
 )
 
 // State returns the activity of a session, and its turn. A turn runs from the moment when its
-// message is taken in: a session is not idle while that is being written.
+// message is taken in: a session is not idle while that is being written. It is idle while
+// [Loop.Compact] summarizes its history, which is not a turn.
 func (l *Loop) State(id string) (State, string) {
 	l.mu.Lock()
 	var t *turn
@@ -397,6 +417,9 @@ func (l *Loop) State(id string) (State, string) {
 		t, next = thread.current, thread.next
 	}
 	l.mu.Unlock()
+	if t != nil && t.compacting {
+		t = nil
+	}
 	if t == nil && next != "" {
 		return Running, next
 	}
@@ -419,11 +442,13 @@ func (l *Loop) GoesOn(id string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	thread := l.threads[id]
-	if thread == nil || thread.followed == nil || l.closed {
+	switch {
+	case thread == nil || l.closed:
 		return false
-	}
-	if thread.current != nil || thread.next != "" {
+	case thread.current != nil || thread.next != "":
 		return true
+	case thread.followed == nil:
+		return false
 	}
 	select {
 	case <-thread.followed:
@@ -433,7 +458,8 @@ func (l *Loop) GoesOn(id string) bool {
 	}
 }
 
-// Resting reports whether no turn runs in a session, and none begins. It waits for one that is about to end.
+// Resting reports whether no turn and no [Loop.Compact] runs in a session, and none begins. It waits for
+// one that is about to end.
 func (l *Loop) Resting(id string) bool {
 	l.mu.Lock()
 	var t *turn

@@ -29,25 +29,30 @@ const (
 
 // summariser asks the model of a request, or the one that is set for summaries, to sum a history up, on a session of its own, to
 // keep the exchange out of the conversation. A history that is longer than the window goes
-// there in parts, each with the notes of those before.
-func (t *turn) summariser(req event.LLMRequest) session.Summarise {
+// there in parts, each with the notes of those before. keep is what the user wants the summary to
+// have; "" leaves it to the model.
+func (t *turn) summariser(req event.LLMRequest, keep string) session.Summarise {
 	sum := sha256.Sum256([]byte(t.thread.id))
 	place := event.BridgePrefix + "compaction:" + hex.EncodeToString(sum[:8])
 	own := true
 	if id, model := t.l.cfg.Summary(); id != "" && (id != req.Provider || model != req.Model) {
 		own, req.Provider, req.Model = false, id, model
 	}
+	prompt := summaryPrompt
+	if keep != "" {
+		prompt += "\n\nThe user asks you to keep above all:\n" + keep
+	}
 	shrunk := 1.0 // by refusals of parts that were too long
 	return func(ctx context.Context, old []event.Message, tokens int) (string, error) {
 		w := t.measure(event.LLMRequest{Provider: req.Provider, Model: req.Model})
-		room := int(float64(w.window*3/5-2*tokens)/w.ratio*4*shrunk) - len(summaryPrompt)
+		room := int(float64(w.window*3/5-2*tokens)/w.ratio*4*shrunk) - len(prompt)
 		notes := ""
 		for _, part := range parts(old, max(room, minPart)) {
 			if notes != "" {
 				part = "# Notes of what came before\n" + notes + "\n\n# The conversation goes on\n" + part
 			}
 			r, err := t.sumUp(ctx, place, event.LLMRequest{Provider: req.Provider, Model: req.Model, Messages: []event.Message{
-				{Role: "system", Content: summaryPrompt}, {Role: "user", Content: part},
+				{Role: "system", Content: prompt}, {Role: "user", Content: part},
 			}}, tokens, own)
 			if err != nil {
 				shrunk /= 2
@@ -73,6 +78,10 @@ func (t *turn) sumUp(ctx context.Context, place string, req event.LLMRequest, to
 	ctx, cancel := context.WithTimeout(ctx, t.l.cfg.LLMTimeout())
 	defer cancel()
 	ev, err := bus.Request(ctx, t.l.kernel, event.LLMCallRequest, place, req, event.LLMCallResponse.Kind(), event.LLMCallError.Kind())
+	if err != nil && ctx.Err() != nil { // nobody waits for the rest of the answer, which costs
+		_, perr := bus.Publish(t.l.kernel, event.UserInterrupt, place, event.Empty{})
+		t.l.report(perr)
+	}
 	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return "", worded.Error(ctx.Err(), "%s", t.l.unanswered())
 	}

@@ -39,6 +39,9 @@ type turn struct {
 	started event.Event      // the message; without id for a retry
 	limit   int
 	done    chan struct{}
+	// compacting means that it only takes the place of a turn, to summarize the history on demand:
+	// see [Loop.Compact]. The tape has its summary, and no turn.
+	compacting bool
 	// followed is closed when the turn that follows from the queue, if any, has started.
 	followed chan struct{}
 
@@ -144,6 +147,9 @@ func (t *turn) cancel(why error) {
 		return
 	}
 	t.stop(why)
+	if t.compacting { // its call has a session of its own, see sumUp
+		return
+	}
 	_, err := bus.Publish(t.l.kernel, event.UserInterrupt, t.thread.id, event.Empty{})
 	t.l.report(err)
 }

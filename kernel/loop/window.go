@@ -201,7 +201,7 @@ func (t *turn) sumUpHistory(req event.LLMRequest, w load, goal int) bool {
 	o, _ := t.l.cfg.Compaction()
 	o.Threshold, o.Target = 0, cmp.Or(o.Target, max(int(float64(goal-w.fixed)/w.ratio), 256))
 	o.Summary = min(o.Target/2, maxSummary)
-	done, err := t.session.Compact(t.ctx, o, t.summariser(req))
+	done, err := t.session.Compact(t.ctx, o, t.summariser(req, ""))
 	if err != nil && t.ctx.Err() == nil {
 		t.l.cfg.Log.Warn().Err(err).Str("session", t.thread.id).Msg("the history could not be summarized")
 	}

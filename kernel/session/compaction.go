@@ -25,6 +25,9 @@ type CompactOptions struct {
 // longestPause is between two attempts at a summary.
 const longestPause = time.Minute
 
+// ErrNoGain means that a summary is as long as what it would replace.
+var ErrNoGain = errors.New("the summary is as long as what it sums up")
+
 // Summarise asks a model to sum up a conversation in at most that many tokens.
 type Summarise func(ctx context.Context, old []event.Message, tokens int) (string, error)
 
@@ -111,7 +114,9 @@ func (s *Session) compact(ctx context.Context, o CompactOptions, summarise Summa
 		if err == nil {
 			break
 		}
-		errs = append(errs, err)
+		if n := len(errs); n == 0 || errs[n-1].Error() != err.Error() { // once is enough for who reads it
+			errs = append(errs, err)
+		}
 	}
 	if err != nil {
 		return 0, fmt.Errorf("compaction of session %s: %w", s.id, errors.Join(errs...))
@@ -130,7 +135,7 @@ func (s *Session) compact(ctx context.Context, o CompactOptions, summarise Summa
 	}
 	s.mu.Unlock()
 	if err == nil && c.TokensAfter >= c.TokensBefore {
-		err = errors.New("the summary is as long as what it sums up")
+		err = ErrNoGain
 	}
 	if err == nil {
 		_, err = s.handoff(epoch, "compaction", c)

@@ -329,6 +329,16 @@ func (s *Session) Messages() ([]event.Message, error) {
 	return s.st.Messages(), nil
 }
 
+// Tokens returns the estimated length of the model's history, in tokens.
+func (s *Session) Tokens() (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.load(); err != nil {
+		return 0, err
+	}
+	return s.st.Tokens(), nil
+}
+
 // System returns the system prompt of this session.
 func (s *Session) System() (string, error) {
 	s.mu.Lock()
