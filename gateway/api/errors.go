@@ -135,6 +135,7 @@ var known = []struct {
 	{err: session.ErrUnavailable, status: http.StatusServiceUnavailable, code: "bridge_unavailable", wait: 5 * time.Second},
 	{err: session.ErrBehind, status: http.StatusServiceUnavailable, code: "session_fetched", wait: time.Second},
 	{err: session.ErrNotFound, status: http.StatusNotFound},
+	{err: loop.ErrCompacting, status: http.StatusConflict, code: "busy", alone: true}, // it is an ErrBusy
 	{err: session.ErrBusy, status: http.StatusConflict, code: "busy", alone: true},
 	{err: session.ErrDamaged, status: http.StatusConflict, code: "damaged"},
 	{err: session.ErrDiskFull, status: http.StatusInsufficientStorage, code: "disk_full", alone: true},

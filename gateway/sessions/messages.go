@@ -75,7 +75,7 @@ func (s *Service) messageRoutes() {
 	api.Handle(s.API, op("GET", "/v1/sessions/{session_id}/turns", "listTurns", auth.SessionsRead, "List turns, the last first", http.StatusOK), func(_ context.Context, in *InPage) (*outTurns, error) {
 		return s.turns(in)
 	})
-	api.Handle(s.API, op("POST", "/v1/sessions/{session_id}/cancel", "cancelTurn", auth.SessionsWrite, "Cancel the running turn, at once", http.StatusAccepted), func(_ context.Context, in *InSession) (*outTurn, error) {
+	api.Handle(s.API, op("POST", "/v1/sessions/{session_id}/cancel", "cancelTurn", auth.SessionsWrite, "Cancel the running turn, or a summary on demand, at once", http.StatusAccepted), func(_ context.Context, in *InSession) (*outTurn, error) {
 		if _, _, err := s.find(in.SessionID); err != nil {
 			return nil, err
 		}
@@ -84,10 +84,11 @@ func (s *Service) messageRoutes() {
 			return nil, api.Coded(http.StatusConflict, "no_active_turn", "no turn is running")
 		}
 		out := new(outTurn)
-		out.Body.TurnID = turn
+		out.Body.TurnID = turn // "" for a summary that somebody has asked for
 		return out, nil
 	})
 	s.describeUndo()
+	s.describeCompact()
 	api.Handle(s.API, op("POST", "/v1/sessions/{session_id}/turns/{turn_id}/retry", "retryTurn", auth.SessionsWrite, "Retry a turn that failed, was cancelled or interrupted, or was not started", http.StatusAccepted), func(ctx context.Context, in *InTurn) (*outTurn, error) {
 		return s.retry(ctx, in.SessionID, in.TurnID)
 	})
@@ -110,6 +111,11 @@ func (s *Service) messageRoutes() {
 	) (*outQueue, error) {
 		return s.setQueue(ctx, in.SessionID, in.Body.MessageIDs)
 	})
+}
+
+// completed is the error of who wants something of the agent of a closed session.
+func completed() error {
+	return api.Coded(http.StatusConflict, "session_completed", "the session is closed: fork it to go on")
 }
 
 // prepared reads a message: its text, and what is attached.
@@ -154,7 +160,7 @@ func (s *Service) post(ctx context.Context, id string, m newMessage) (*outPosted
 		return nil, err
 	}
 	if rec.Status == Completed {
-		return nil, api.Coded(http.StatusConflict, "session_completed", "the session is closed: fork it to go on")
+		return nil, completed()
 	}
 	text, attached, err := s.prepared(id, m.Parts)
 	if err != nil {

@@ -47,7 +47,7 @@ func TestOpenAPIFuzz(t *testing.T) {
 				_, _, _ = w.raw("POST", "/v1/sessions/"+id+"/cancel", "")
 			}
 		},
-		Rare: []string{"decide", "getAttachment", "getArtifact", "retryTurn", "attach", "cancelTurn", "undo"},
+		Rare: []string{"decide", "getAttachment", "getArtifact", "retryTurn", "attach", "cancelTurn", "undo", "compactSession"},
 	}, rounds)
 	if entries, err := os.ReadDir(filepath.Dir(w.dir)); err != nil || len(entries) > 3 {
 		t.Errorf("something lies where it should not: %v %v", entries, err)

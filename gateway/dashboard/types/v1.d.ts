@@ -226,7 +226,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Cancel the running turn, at once
+         * Cancel the running turn, or a summary on demand, at once
          * @description Scope for devices: `sessions:write`.
          */
         post: operations["cancelTurn"];
@@ -250,6 +250,26 @@ export interface paths {
          * @description Scope for devices: `sessions:write`.
          */
         post: operations["closeSession"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sessions/{session_id}/compact": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Summarize the earlier part of the history for the model; ends with the request
+         * @description Scope for devices: `sessions:write`.
+         */
+        post: operations["compactSession"];
         delete?: never;
         options?: never;
         head?: never;
@@ -608,6 +628,20 @@ export interface components {
             model?: string;
             /** @description id */
             provider: string;
+        };
+        Compacted: {
+            /**
+             * Format: double
+             * @description of the summary, as far as prices are known
+             */
+            cost_usd?: number;
+            /** Format: int64 */
+            tokens_after: number;
+            /**
+             * Format: int64
+             * @description estimated length of the history before
+             */
+            tokens_before: number;
         };
         CompactedData: {
             how: string;
@@ -1044,6 +1078,10 @@ export interface components {
             next: components["schemas"]["ModelRef"];
             /** Format: int64 */
             status_code?: number;
+        };
+        InCompactBody: {
+            /** @description what the summary must keep, in the user's words */
+            keep?: string;
         };
         InPromptBody: {
             arguments?: {
@@ -2035,6 +2073,42 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Session"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    compactSession: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description sess_… */
+                session_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["InCompactBody"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Compacted"];
                 };
             };
             /** @description Error */

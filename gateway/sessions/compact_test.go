@@ -1,0 +1,106 @@
+package sessions_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/yaya-ai/yaya/internal/eventually"
+	"github.com/yaya-ai/yaya/kernel/event"
+)
+
+// sums returns a script that summarizes at once, but never what contains "never", and not what contains
+// "broken". The calls for summaries of a session are one conversation for it, so each is another step.
+func sums() string {
+	steps := func(step string) string { return "[" + strings.Repeat(step+",", 9) + step + "]" }
+	return `{"scenarios":[
+	{"match":"(?s)^## .*never","steps":` + steps(`{"text":"too late","delay_ms":600000,"chunks":1}`) + `},
+	{"match":"(?s)^## .*broken","steps":` + steps(`{"error":{"kind":"other","message":"out of order"}}`) + `},
+	{"match":"^## ","steps":` + steps(`{"text":"notes of it"}`) + `},
+	{"match":"^slow","steps":[{"text":"one two three","delay_ms":60000}]}]}`
+}
+
+// MIS-2: a history is summarized on demand; readers hear of it. Each reason against it has a code.
+func TestCompact(t *testing.T) {
+	w := newWorld(t, sums())
+	id := w.create()
+	at := "/v1/sessions/" + id + "/compact"
+	f := w.follow(id, "")
+	w.refused("POST", at, "", 409, "nothing_to_compact")
+	w.refused("POST", at, `{"keep":"`+strings.Repeat("ä", 2001)+`"}`, 400, "bad_request")
+	w.refused("POST", at, `{"kept":"x"}`, 400, "bad_request")
+	w.refused("POST", "/v1/sessions/sess_gone/compact", "", 404, "not_found")
+	talk := func(text string) {
+		t.Helper()
+		for range 4 {
+			w.say(id, text+strings.Repeat(" word", 500))
+			w.idle(id)
+		}
+	}
+	talk("read this")
+	for _, body := range []string{"", `{"keep":"` + strings.Repeat("ä", 2000) + `"}`} {
+		done := w.must("POST", at, body, 200)
+		before, _ := done["tokens_before"].(float64)
+		after, _ := done["tokens_after"].(float64)
+		if before < 2000 || after <= 0 || after > before/2 {
+			t.Errorf("got %v, want half of the tokens at most", done)
+		}
+		events := f.until("history_compacted")
+		if d := events[len(events)-1].Data; d["how"] != event.Summarized || d["tokens_before"] != before || d["tokens_after"] != after {
+			t.Errorf("history_compacted says %v, want the numbers of %v", d, done)
+		}
+		talk("and this")
+	}
+	talk("broken")
+	if err := w.k.Settings.Set("compaction.tries", json.RawMessage(`1`)); err != nil {
+		t.Fatal(err)
+	}
+	w.refused("POST", at, "", 502, "summary_failed")
+	// A summary that does not come ends with the client, and with the cancel of another one.
+	talk("never")
+	ctx, leave := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	compacting := func() {
+		for deadline := time.Now().Add(eventually.Limit); w.k.Loop.Resting(id); time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Error("no summary is being made")
+				return
+			}
+		}
+	}
+	go func() {
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.http.URL+at, http.NoBody)
+		if err == nil {
+			var resp *http.Response
+			if resp, err = http.DefaultClient.Do(req); err == nil {
+				_ = resp.Body.Close()
+			}
+		}
+		done <- err
+	}()
+	compacting()
+	w.refused("POST", "/v1/sessions/"+id+"/messages", `{"role":"user","parts":[{"type":"text","text":"x"}]}`, 409, "busy")
+	w.refused("POST", at, "", 409, "busy")
+	w.refused("DELETE", "/v1/sessions/"+id, "", 409, "busy")
+	leave()
+	if err := <-done; err == nil {
+		t.Error("the client that went away got a response")
+	}
+	w.wait(id, func(map[string]any) bool { return w.k.Loop.Resting(id) })
+	go func() {
+		compacting()
+		if status, body, _ := w.raw("POST", "/v1/sessions/"+id+"/cancel", ""); status != 202 {
+			t.Errorf("cancel = %d %s, want 202", status, body)
+		}
+	}()
+	w.refused("POST", at, "", 409, "canceled")
+	w.say(id, "slow")
+	w.refused("POST", at, "", 409, "busy")
+	w.must("POST", "/v1/sessions/"+id+"/cancel", "", 202)
+	w.idle(id)
+	w.must("POST", "/v1/sessions/"+id+"/close", "", 200)
+	w.refused("POST", at, "", 409, "session_completed")
+}
