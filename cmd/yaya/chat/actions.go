@@ -117,6 +117,29 @@ func (m *model) undo() action {
 	}
 }
 
+// compact has the earlier part of the conversation summarized for the model. It is an errand, because
+// it takes as long as an answer, and Esc stops it.
+func (m *model) compact(keep string) action {
+	id := m.id
+	if now := m.errand; now != nil {
+		return func() error { return fmt.Errorf("%s: wait for its end, or stop it with Esc", now.what) }
+	}
+	return m.run("summarizing the conversation", "", false, func(ctx context.Context) func(*model) {
+		done, err := m.api.Compact(ctx, id, keep)
+		if err != nil && ctx.Err() != nil {
+			err = errors.New("stopped; the history is as it was")
+		}
+		return func(m *model) {
+			switch {
+			case err == nil && m.id == id: // an event tells of the summary, this says what is gained
+				m.say0(fmt.Sprintf("the history has about %d tokens now; before, it had %d", done.After, done.Before))
+			case err != nil:
+				m.complain(err)
+			}
+		}
+	})
+}
+
 // plan has the agent of the session plan, or work.
 func (m *model) plan(arg string) action {
 	id, planning := m.id, m.t.mode == planMode

@@ -233,6 +233,19 @@ func (c *Client) Undo(ctx context.Context, session string) (done undo.Undone, er
 	return done, err
 }
 
+// compacted is the effect of [Client.Compact]: the length of the history, in tokens.
+type compacted struct {
+	Before int `json:"tokens_before"`
+	After  int `json:"tokens_after"`
+}
+
+// Compact has a model summarize the earlier part of a session's history, which may take minutes; the
+// end of ctx ends it. keep is what the summary must have.
+func (c *Client) Compact(ctx context.Context, session, keep string) (done compacted, err error) {
+	err = c.wait(ctx, http.MethodPost, at(session, "compact"), map[string]string{"keep": keep}, &done)
+	return done, err
+}
+
 // activeModel is the name of no model: a session without a choice has the active one.
 const activeModel = "default"
 

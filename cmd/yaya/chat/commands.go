@@ -32,6 +32,7 @@ func commands() []command {
 		{"title", "TEXT", "set the title of the session", func(m *model, arg string) action { return m.rename(arg) }, nil},
 		{"retry", "", "run the last turn again", func(m *model, _ string) action { return m.retry() }, nil},
 		{"undo", "", "undo the last change of files", func(m *model, _ string) action { return m.undo() }, nil},
+		{"compact", "[WHAT TO KEEP]", "summarize the earlier conversation for the model (Esc stops)", func(m *model, arg string) action { return m.compact(arg) }, nil},
 		{"model", "[MODEL]", "show the models, or choose one for the session", func(m *model, arg string) action { return m.choice(arg) }, choices},
 		{"plan", "[off]", "let the agent only read and plan until you approve its plan", func(m *model, arg string) action { return m.plan(arg) }, nil},
 		{"stop", "", "stop the turn (Esc)", func(m *model, _ string) action { return m.cancel() }, nil},
@@ -87,7 +88,7 @@ func help() string {
 	var b strings.Builder
 	b.WriteString(keys + "\n")
 	for _, c := range commands() {
-		fmt.Fprintf(&b, "/%-18s %s\n", c.name+" "+c.args, c.what)
+		fmt.Fprintf(&b, "/%-23s %s\n", c.name+" "+c.args, c.what)
 	}
 	return strings.TrimRight(b.String(), "\n")
 }
