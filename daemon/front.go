@@ -18,6 +18,7 @@ import (
 	"github.com/yaya-ai/yaya/gateway/wire"
 	"github.com/yaya-ai/yaya/internal/proc"
 	"github.com/yaya-ai/yaya/kernel/config"
+	"github.com/yaya-ai/yaya/kernel/models"
 	"github.com/yaya-ai/yaya/mcpbridge/manage"
 )
 
@@ -147,7 +148,7 @@ func (f *front) newAPI(live *admin.Live) *admin.API {
 		Embeddings:  b.embeddings,
 		Nodes:       st.controlPlane.members(),
 		Clients:     clientFiles{at.flags},
-		LocalModels: map[string]string{"Ollama": "http://127.0.0.1:11434/v1", "LM Studio": "http://127.0.0.1:1234/v1"},
+		LocalModels: models.LocalServices(),
 		Setup:       func() admin.Setup { return c.setup(f.in.bases, f.in.flags.remote()) },
 		Sandbox:     func() admin.Sandbox { return sandboxReport(st.sandboxes, b.programsNow(f.manager.Configured())) },
 		Hooks:       c.listHooks, Skills: c.listSkills,

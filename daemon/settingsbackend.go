@@ -43,7 +43,7 @@ func (a *App) API() *admin.API {
 	k := a.bridge.core.kernel
 	d := doctor{bridge: a.bridge, configured: func() []servers.Server { return a.bridge.loaded.Servers }}
 	return admin.New(admin.Config{
-		Bus: k.Bus, Settings: k.Settings, Plugins: k.Plugins, Installer: a.bridge.core.plugins, Approvals: k.Approvals, Doctor: d.examine, CheckSetting: SettingChecker(k.Settings, nil), Version: Version(), Log: a.bridge.core.st.at.log,
+		Bus: k.Bus, Settings: k.Settings, Plugins: k.Plugins, Installer: a.bridge.core.plugins, Approvals: k.Approvals, Models: a.bridge.core.models, Doctor: d.examine, CheckSetting: SettingChecker(k.Settings, nil), Version: Version(), Log: a.bridge.core.st.at.log,
 	})
 }
 

@@ -60,6 +60,7 @@ func completed() map[string]lister {
 		"mcp enable": servers, "mcp disable": servers, "mcp allow": servers, "mcp approve": servers, "mcp login": servers, "mcp logout": servers,
 		"catalog update": servers, "secret set": secrets, "secret remove": secrets,
 		"memory forget": memories,
+		"provider add":  presetNames,
 		"provider use":  providers, "provider remove": providers, "provider test": providers,
 	}
 }

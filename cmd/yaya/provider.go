@@ -135,18 +135,26 @@ func providerAddCommand(g *daemon.Flags) *cobra.Command {
 		Use: "add ID", Short: "Add a provider", Args: cobra.ExactArgs(1),
 		Long: `Add a provider. yaya reads its key from an environment variable or from standard input,
 never from the command line, which other users can see. Without a key, the plugin uses the
-one in yaya's environment, such as OPENAI_API_KEY or ANTHROPIC_API_KEY.`,
+one in yaya's environment, such as OPENAI_API_KEY or ANTHROPIC_API_KEY.
+
+With one of these names as ID, and without --plugin and --base-url, plugin and address are
+those of the service or program:
+` + presetHelp() + `.
+The key of a service whose API is like OpenAI's is then copied from its usual variable, such
+as GROQ_API_KEY, if it is set. Any other ID means OpenAI, unless --plugin or --base-url say
+otherwise.`,
 		Example: `  yaya provider add openai --model gpt-5-mini --api-key-stdin --use   # asks for the key
-  yaya provider add local --plugin llm-ollama --model gpt-oss:20b --use
-  yaya provider add lmstudio --base-url http://127.0.0.1:1234/v1 --model qwen3-8b --use
-  yaya provider add claude --plugin llm-anthropic --model claude-sonnet-4-5 --api-key-stdin --use
-  yaya provider add gemini --plugin llm-gemini --model gemini-3.5-flash --api-key-stdin --use
+  yaya provider add anthropic --model claude-sonnet-4-5 --api-key-stdin --use
+  yaya provider add groq --model openai/gpt-oss-120b --use            # GROQ_API_KEY, if it is set
+  yaya provider add ollama --model gpt-oss:20b --use
+  yaya provider add second --plugin llm-gemini --model gemini-3.5-flash --api-key-stdin
   pass show work | yaya provider add work --base-url https://llm.example.com/v1 --model m --api-key-stdin`,
 		RunE: func(c *cobra.Command, args []string) error {
 			id, w := args[0], c.OutOrStdout()
 			if !config.ValidInstanceID(id) {
 				return &usageError{c.CommandPath(), fmt.Errorf("invalid provider id %q: use 3 to 64 lower-case letters, digits and dashes, without a dash at either end", id)}
 			}
+			n, preset, known := n.preset(id)
 			fields, err := n.config(c.Context(), id, c.InOrStdin(), c.ErrOrStderr())
 			if errors.Is(err, errNotTyped) {
 				return err
@@ -162,13 +170,12 @@ one in yaya's environment, such as OPENAI_API_KEY or ANTHROPIC_API_KEY.`,
 					return &usageError{c.CommandPath(), fmt.Errorf("--set: %w", err)}
 				}
 			}
-			in := map[string]any{"id": id, "plugin": n.plug, "config": fields}
-			if n.label != "" {
-				in["label"] = n.label
-			}
 			return daemon.WithAgents(c.Context(), g, func(b *daemon.Backend) error {
+				if err := n.checkModel(c.Context(), b, id); err != nil {
+					return &usageError{c.CommandPath(), err}
+				}
 				var made admin.Provider
-				err := b.API(c.Context(), http.MethodPost, "/api/llm-providers", in, &made)
+				err := b.API(c.Context(), http.MethodPost, "/api/llm-providers", n.request(id, fields), &made)
 				if daemon.AnsweredWith(err, http.StatusBadRequest) {
 					return &usageError{c.CommandPath(), err}
 				}
@@ -176,6 +183,11 @@ one in yaya's environment, such as OPENAI_API_KEY or ANTHROPIC_API_KEY.`,
 					return err
 				}
 				fmt.Fprintf(w, "added %s: %s\n", id, described(made))
+				if known {
+					if err := tellPreset(w, preset, made, n.keyEnv); err != nil {
+						return err
+					}
+				}
 				if use {
 					return useProvider(c.Context(), b, w, id)
 				}
@@ -185,7 +197,7 @@ one in yaya's environment, such as OPENAI_API_KEY or ANTHROPIC_API_KEY.`,
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&n.plug, "plugin", "llm-openai", "`plugin` that connects to the provider")
+	f.StringVar(&n.plug, "plugin", "", "`plugin` that connects to the provider (default that of the ID, or "+openAIPlugin+")")
 	f.StringVar(&n.label, "label", "", "display `name`")
 	f.StringVar(&n.model, "model", "", "`model` to use")
 	f.StringVar(&n.base, "base-url", "", "base `URL` of the service")

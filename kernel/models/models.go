@@ -240,17 +240,21 @@ func key(id string) string {
 	return strings.ReplaceAll(id, ":", "-")
 }
 
+// find returns the models of an id, one of each service that has it.
+func (x *index) find(id string) []Model {
+	if found := x.by[key(id)]; len(found) > 0 {
+		return found
+	}
+	return x.by[key(suffix().ReplaceAllString(strings.ToLower(id), ""))]
+}
+
 // Find returns what is known of a model, preferably at that service ("" for any). It reports false
 // for a model that the catalogue does not have.
 func (c *Catalogue) Find(service, id string) (Model, bool) {
 	if len(id) > maxName {
 		return Model{}, false
 	}
-	x := c.index()
-	found := x.by[key(id)]
-	if len(found) == 0 {
-		found = x.by[key(suffix().ReplaceAllString(strings.ToLower(id), ""))]
-	}
+	found := c.index().find(id)
 	if len(found) == 0 {
 		return Model{}, false
 	}
@@ -261,15 +265,20 @@ func (c *Catalogue) Find(service, id string) (Model, bool) {
 }
 
 // hosts are those of the services, where their prices hold.
-var hosts = map[string]string{
-	"api.anthropic.com": "anthropic", "api.openai.com": "openai", "generativelanguage.googleapis.com": "google",
-	"api.mistral.ai": "mistral", "api.deepseek.com": "deepseek", "api.x.ai": "xai",
-}
+var hosts = sync.OnceValue(func() map[string]string {
+	out := map[string]string{}
+	for _, p := range presets {
+		if u, err := url.Parse(p.URL); err == nil && p.Service != "" {
+			out[u.Hostname()] = p.Service
+		}
+	}
+	return out
+})
 
 // Services are those of the catalogue.
 func Services() []string {
 	var out []string
-	for _, s := range hosts {
+	for _, s := range hosts() {
 		out = append(out, s)
 	}
 	slices.Sort(out)
@@ -283,5 +292,5 @@ func ServiceAt(address string) string {
 	if err != nil || u.Scheme != "https" {
 		return ""
 	}
-	return hosts[strings.ToLower(u.Hostname())]
+	return hosts()[strings.ToLower(u.Hostname())]
 }

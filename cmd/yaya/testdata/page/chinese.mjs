@@ -14,7 +14,7 @@ const VIEWS = [
 const PHONE = new Set(['', 'chat', 'approvals', 'servers', 'traffic', 'metrics', 'config']);
 
 // Names of things, protocols, units, and what stands for itself.
-const STAYS = new Set('yaya MCP JSON API HTTP HTTPS TLS URL CPU QR ID KiB MiB GiB ms min SHA NAME FIELD NATS Ctrl Esc GET POST OpenAI Responses Anthropic Google Mistral OpenRouter DeepSeek Groq Ollama LM Studio Claude Code Desktop Cursor VS Codex English token plugin approval groups TOML stdio docs md toml hooks install doctor Enter Shift'.toLowerCase().split(' '));
+const STAYS = new Set('yaya MCP JSON API HTTP HTTPS TLS URL CPU QR ID KiB MiB GiB ms min SHA NAME FIELD NATS Ctrl Esc GET POST OpenAI Responses Anthropic Google Mistral OpenRouter DeepSeek Groq xAI Together Fireworks Ollama LM Studio vLLM llama cpp llama.cpp Claude Code Desktop Cursor VS Codex English token plugin approval groups TOML stdio docs md toml hooks install doctor Enter Shift'.toLowerCase().split(' '));
 
 const left = (page, stays) =>
   page.evaluate((stays) => {

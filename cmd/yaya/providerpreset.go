@@ -1,0 +1,112 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/yaya-ai/yaya/daemon"
+	"github.com/yaya-ai/yaya/gateway/admin"
+	"github.com/yaya-ai/yaya/kernel/config"
+	"github.com/yaya-ai/yaya/kernel/models"
+)
+
+// openAIPlugin is that of a provider whose ID is not the name of a preset.
+const openAIPlugin = "llm-openai"
+
+// presetNames are the IDs that mean a well-known service.
+func presetNames(context.Context, *daemon.Flags) (names []string, _ error) {
+	for _, p := range models.Presets() {
+		names = append(names, p.Name)
+	}
+	return names, nil
+}
+
+// presetHelp lists the names of presets.
+func presetHelp() string {
+	names, _ := presetNames(context.Background(), nil)
+	half := (len(names) + 1) / 2
+	return strings.Join(names[:half], ", ") + ",\n" + strings.Join(names[half:], ", ")
+}
+
+// sets reports whether --set has a field.
+func (n newProvider) sets(field string) bool {
+	return slices.ContainsFunc(n.fields, func(f string) bool { return strings.HasPrefix(f, field+"=") })
+}
+
+// addressed reports whether a flag says where the provider is.
+func (n newProvider) addressed() bool { return n.base != "" || n.sets("base_url") }
+
+// preset takes what the flags leave open from the preset of the ID, if there is one: none with an
+// address, or with another plugin, which say what the provider is. The key of the environment is copied
+// if the plugin would not use it: it does at its own address alone.
+func (n newProvider) preset(id string) (_ newProvider, p models.Preset, ok bool) {
+	p, ok = models.PresetOf(id)
+	if !ok || n.addressed() || n.plug != "" && n.plug != p.Plugin {
+		return n, models.Preset{}, false
+	}
+	n.plug = p.Plugin
+	if p.Own {
+		return n, p, true
+	}
+	n.base = p.URL
+	if p.KeyVar != "" && n.keyEnv == "" && !n.keyStdin && !n.sets("api_key") && os.Getenv(p.KeyVar) != "" {
+		n.keyEnv = p.KeyVar
+	}
+	return n, p, true
+}
+
+// tellPreset says what a provider has from a preset, and where its key is from.
+func tellPreset(w io.Writer, p models.Preset, made admin.Provider, keyEnv string) error {
+	key := ""
+	switch own := (config.Instance{Config: made.Config}).Text("api_key") != ""; {
+	case own && keyEnv != "":
+		key = "; its key is a copy of " + keyEnv
+	case own || p.Local:
+	case p.Own:
+		key = "; its key is that of yaya's environment, " + p.KeyVar
+	default:
+		key = fmt.Sprintf("; it has no key yet: yaya config set providers.%s.api_key -", made.ID)
+	}
+	_, err := fmt.Fprintf(w, "from the preset %s: the plugin %s, at %s%s\n", p.Name, p.Plugin, p.URL, key)
+	return err
+}
+
+// checkModel refuses a model of another service for a provider that nothing but the default makes
+// one of OpenAI: the other service's key would be sent there.
+func (n newProvider) checkModel(ctx context.Context, b *daemon.Backend, id string) error {
+	if n.plug != "" || n.addressed() || n.model == "" {
+		return nil
+	}
+	var known admin.ModelList
+	if err := b.API(ctx, http.MethodGet, "/api/models", nil, &known); err != nil {
+		return err
+	}
+	var list models.List
+	for _, m := range known.Models {
+		list.Models = append(list.Models, models.Model{Service: m.Service, ID: m.ID})
+	}
+	p, ok := list.Elsewhere("openai", n.model)
+	if !ok {
+		return nil
+	}
+	flags := "--plugin " + p.Plugin
+	if !p.Own {
+		flags = "--base-url " + p.URL
+	}
+	return fmt.Errorf("%s is a model of %s, and the provider %s would be one of OpenAI: add %s, or use the ID %s (a service that passes requests on to %[2]s needs its --base-url; with OPENAI_BASE_URL, say --plugin %s)", n.model, p.Title, id, flags, p.Name, openAIPlugin)
+}
+
+// request is the body that creates the provider.
+func (n newProvider) request(id string, fields any) map[string]any {
+	in := map[string]any{"id": id, "plugin": cmp.Or(n.plug, openAIPlugin), "config": fields}
+	if n.label != "" {
+		in["label"] = n.label
+	}
+	return in
+}

@@ -1,1 +1,0 @@
-import{a,b,c}from"./chunk-4BL4AU2S.js";import"./chunk-EZZAA7YO.js";import"./chunk-FCWV77FZ.js";import"./chunk-AAGWLVPY.js";import"./chunk-AE46XEQO.js";import"./chunk-ELXCHNJK.js";import"./chunk-43UXHYUF.js";import"./chunk-SIIZ3K2M.js";import"./chunk-7KQRHSI2.js";export{c as default,a as parsed,b as worded};
