@@ -161,7 +161,7 @@ func openCore(ctx context.Context, st *stores) (_ *core, err error) {
 		return (inside(dir, at.Config) || inside(dir, at.data.Name())) && !c.packages.shows(dir)
 	}})
 	k.AddNotes(c.skills.Catalogue)
-	c.helpers = agent_tool.New(k.Sessions, k.Loop, agent_tool.Files{Open: c.openSkills, Look: c.lookAtSkills, User: at.UserAgents(), Known: k.Tools.Snapshot})
+	c.helpers = agent_tool.New(k.Sessions, k.Loop, agent_tool.Files{Open: c.openSkills, Look: c.lookAtSkills, User: at.UserAgents(), Restricted: c.restrictedAgent, Known: k.Tools.Snapshot})
 	k.AddStanding(c.shell.Note)
 	k.AddStanding(c.helpers.Note)
 	c.plugins = newThirdParty(c)

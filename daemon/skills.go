@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/yaya-ai/yaya/internal/agentfile"
@@ -144,6 +145,25 @@ func (c *core) openSkills(session string) (in *agentskill.Folder, done func()) {
 func (c *core) lookAtSkills(session string) (in *agentskill.Folder, done func()) {
 	w, done := trusted(c.gate.Look(session))
 	return skillsOf(w, done)
+}
+
+// restrictedAgent says why the file of a session's folder that describes a sub-agent is not read; ""
+// for a folder that is trusted, or that has no such file.
+func (c *core) restrictedAgent(session, name string) string {
+	w, trusted, err := c.gate.Open(session)
+	if w == nil {
+		return ""
+	}
+	defer func() { _ = w.Close() }() // nothing was written
+	if err != nil || trusted {
+		return ""
+	}
+	set := agentfile.Look(skillFolder(w), "")
+	has := slices.ContainsFunc(set.Files, func(f agentfile.File) bool { return f.Name == name })
+	if !has && !slices.ContainsFunc(set.Broken, func(b agentfile.Broken) bool { return b.Name == name }) {
+		return ""
+	}
+	return c.gate.Restricted(session)
 }
 
 func skillsOf(w *workspace.Workspace, done func()) (*agentskill.Folder, func()) {

@@ -56,6 +56,37 @@ func TestBrokenFileOfASubAgent(t *testing.T) {
 	}
 }
 
+// A file that cannot be used is not offered: the note leaves it out, and so does the error about a name
+// that no file has.
+func TestBrokenFileIsNotOffered(t *testing.T) {
+	script := `{"scenarios":[{"match":"^delegate","steps":[{"tool_calls":[{"name":"agent","args":{"goal":"look","agent":"nobody"}}]},{"text":"delegated"}]},{"match":"","steps":[{"text":"fine"}]}]}`
+	inBubble(t, setup{script: script, answer: approveAll}, func(t *testing.T, w *world) {
+		dir := filepath.Join(w.dir, "agents")
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		for name, front := range map[string]string{"claude": "tools: Read, Bash", "big": "model: big", "reviewer": "tools: work"} {
+			if err := os.WriteFile(filepath.Join(dir, name+".md"), []byte("---\ndescription: For "+name+"\n"+front+"\n---\nBe strict.\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.run("s1", "delegate it")
+		synctest.Wait()
+		note, told := strings.Join(w.requests()[0], "\n"), strings.Join(w.history("s1"), "\n")
+		if !strings.Contains(note, `- reviewer: "For reviewer"`) || strings.Contains(note, "For claude") || strings.Contains(note, "For big") {
+			t.Errorf("the first request is %s, want a note on the reviewer alone", note)
+		}
+		if !strings.Contains(told, "there are reviewer") || strings.Contains(told, "claude") {
+			t.Errorf("the session has %s, want that there is the reviewer alone", told)
+		}
+		for _, d := range w.Plugins.Doctor(t.Context(), plugin.DefaultCheckTimeout) {
+			if d.Plugin == "agent-tool" && (d.Summary != "files of sub-agents: 1; broken: 2" || len(d.Details) != 2) {
+				t.Errorf("the doctor says %+v, want both files", d)
+			}
+		}
+	})
+}
+
 // A sub-agent has the model of its file, unless the call names another one; the question says which.
 func TestModelOfAFile(t *testing.T) {
 	for args, want := range map[string]string{

@@ -31,8 +31,8 @@ func TestSubAgentsOfAFolder(t *testing.T) {
 		t.Fatalf("a message: %d, %v; want 202", status, out)
 	}
 	all, last := b.outputs(id, "")
-	if !strings.Contains(all+b.tape(id), "no file describes one") {
-		t.Errorf("in a folder that is not trusted: %s, want that there is no sub-agent", all)
+	if got := all + b.tape(id); !strings.Contains(got, "is not trusted: its files can be read") || !strings.Contains(got, "has changed since it was trusted") || !strings.Contains(got, "yaya trust "+ws) {
+		t.Errorf("in a folder that is no longer trusted: %s, want that it is not, and the remedy", got)
 	}
 	if out := b.must("trust", "--yes", ws); !strings.Contains(out, "agent: .yaya/agents/reviewer.md") {
 		t.Errorf("yaya trust says %s, want the file", out)
@@ -40,12 +40,22 @@ func TestSubAgentsOfAFolder(t *testing.T) {
 	if status, out := b.v1("POST", "/sessions/"+id+"/messages", say); status != 202 {
 		t.Fatalf("a message: %d, %v; want 202", status, out)
 	}
-	b.outputs(id, last)
+	_, last = b.outputs(id, last)
 	if got := b.tape(id); !strings.Contains(got, "sub-agent finished in 2 steps") || !strings.Contains(got, `- reviewer: \"Reads changes\"`) {
 		t.Errorf("the tape is %s, want the note on the sub-agent, and its end", got)
 	}
 	if text, err := os.ReadFile(filepath.Join(ws, "a.txt")); err != nil || !strings.HasPrefix(string(text), "one\n") {
 		t.Errorf("a.txt is %q, %v; want it as it was: the sub-agent has no tool that could change it", text, err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "another.md"), []byte("---\ndescription: Writes\n---\nBe quick.\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if status, out := b.v1("POST", "/sessions/"+id+"/messages", say); status != 202 {
+		t.Fatalf("a message: %d, %v; want 202", status, out)
+	}
+	b.outputs(id, last)
+	if got := b.tape(id); !strings.Contains(got, "it has changed since it was trusted: agent ") || !strings.Contains(got, ".yaya/agents/another.md") || strings.Contains(got, "no file describes one") {
+		t.Errorf("the tape is %s, want that the folder is restricted again, and why", got)
 	}
 }
 

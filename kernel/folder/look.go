@@ -46,6 +46,27 @@ func (g *Gate) Open(session string) (w *workspace.Workspace, trusted bool, err e
 	return w, g.mayUse(session, st, err), nil
 }
 
+// Restricted says why a session may not use its folder, with the remedy; "" if it may, and if the folder
+// cannot be looked at.
+func (g *Gate) Restricted(session string) string {
+	dir, err := g.cfg.Folder(session)
+	if err != nil {
+		return ""
+	}
+	st, err := g.cfg.Store.Status(dir)
+	if err != nil || g.mayUse(session, st, nil) {
+		return ""
+	}
+	why := "nobody has trusted it"
+	if st.Was != nil {
+		why = "it has changed since it was trusted"
+		if changes := st.Differences(); changes != "" {
+			why += ": " + changes
+		}
+	}
+	return restricted(st.Folder, why)
+}
+
 // mayUse reports whether a session may use a folder with that status.
 func (g *Gate) mayUse(session string, st Status, err error) bool {
 	return err == nil && (st.Trusted || g.of(session, st.Digest()).trusted)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -239,4 +240,38 @@ func TestFailedRevocation(t *testing.T) {
 	if !w.gate.Trusted("s") {
 		t.Error("the folder is not trusted, want what the file says")
 	}
+}
+
+// Why a session may not use its folder says how that came, and what trusts it.
+func TestRestricted(t *testing.T) {
+	w := newWorld(t)
+	w.items = []folder.Item{{Kind: folder.Agent, Name: "a.md"}}
+	wants := func(words ...string) {
+		t.Helper()
+		got := w.gate.Restricted("s")
+		if len(words) == 0 && got != "" {
+			t.Errorf("Restricted = %q, want nothing", got)
+		}
+		for _, word := range words {
+			if !strings.Contains(got, word) {
+				t.Errorf("Restricted = %q, want %q in it", got, word)
+			}
+		}
+	}
+	wants("(nobody has trusted it)", "yaya trust "+w.dir)
+	st, err := w.store.Status(w.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.store.Trust(w.dir, st.Digest(), "user"); err != nil {
+		t.Fatal(err)
+	}
+	wants()
+	w.items = append(w.items, folder.Item{Kind: folder.Agent, Name: "b.md"})
+	wants("it has changed since it was trusted: agent", "b.md", "is new", "yaya trust "+w.dir)
+	w.answer = say(event.ApproveForSession, "")
+	if err := w.admit("s", "t"); err != nil {
+		t.Fatal(err)
+	}
+	wants()
 }

@@ -20,6 +20,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -95,6 +96,7 @@ type Plugin struct {
 	sessions Sessions
 	turns    Turns
 	files    Files
+	context  atomic.Pointer[plugin.Context] // since it is loaded
 
 	mu     sync.Mutex
 	active map[string]int // running sub-agents, by parent and by root
@@ -127,6 +129,7 @@ func (*Plugin) OnUnload(context.Context, plugin.Context) error { return nil }
 
 // OnLoad implements [plugin.Plugin].
 func (p *Plugin) OnLoad(_ context.Context, c plugin.Context) error {
+	p.context.Store(&c)
 	return p.offer(c, c.RegisterTool)
 }
 

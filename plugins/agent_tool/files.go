@@ -37,6 +37,9 @@ type Files struct {
 	Look func(session string) (in *agentskill.Folder, done func())
 	// User is the folder of the user's files.
 	User string
+	// Restricted says why the file of the session's folder that describes a sub-agent is not read, with
+	// the remedy; "" if the folder is trusted, or has no such file. It may be nil.
+	Restricted func(session, name string) string
 	// Known are the tools that the list of a file can name. Without it, no name is checked.
 	Known func() *tool.Snapshot
 }
@@ -83,40 +86,63 @@ func (f Files) unknown(of agentfile.File) error {
 	return nil
 }
 
-// HealthCheck implements [plugin.HealthChecker]: it names the files that cannot be used, of the user and
-// of the folder that yaya works in.
-func (p *Plugin) HealthCheck(_ context.Context, c plugin.Context) plugin.HealthReport {
-	set := p.files.look("")
-	usable := 0
-	var details []plugin.HealthCheck
-	broken := func(path, reason string) {
-		details = append(details, plugin.HealthCheck{Name: fmt.Sprintf("%+q", path), Status: plugin.Degraded, Message: reason})
-	}
-	for _, f := range set.Files {
+// usable moves the files that no call can use as they are to the broken ones.
+func (p *Plugin) usable(c plugin.Context, all agentfile.Set) agentfile.Set {
+	out := agentfile.Set{Broken: slices.Clone(all.Broken)}
+	for _, f := range all.Files {
 		err := p.files.unknown(f)
 		if err == nil {
 			err = mayUse(c, f.Model)
 		}
 		if err != nil {
-			broken(f.Path, err.Error())
+			out.Broken = append(out.Broken, agentfile.Broken{Name: f.Name, Path: f.Path, Project: f.Project, Reason: err.Error()})
 			continue
 		}
-		usable++
+		out.Files = append(out.Files, f)
 	}
+	return out
+}
+
+// find returns the file of a sub-agent. The error names those that can be used.
+func (t agentTool) find(session, name string) (agentfile.File, error) {
+	all := t.p.files.look(session)
+	f, err := all.Find(name)
+	if err == nil {
+		return f, nil // which a call that names another model may be able to use
+	}
+	if t.p.files.Restricted != nil {
+		if why := t.p.files.Restricted(session, name); why != "" {
+			return f, fmt.Errorf("no sub-agent %.70q: %s", name, why)
+		}
+	}
+	_, err = t.p.usable(t.c, all).Find(name)
+	return f, err
+}
+
+// HealthCheck implements [plugin.HealthChecker]: it names the files that cannot be used, of the user and
+// of the folder that yaya works in.
+func (p *Plugin) HealthCheck(_ context.Context, c plugin.Context) plugin.HealthReport {
+	set := p.usable(c, p.files.look(""))
+	var details []plugin.HealthCheck
 	for _, b := range set.Broken {
-		broken(b.Path, b.Reason)
+		details = append(details, plugin.HealthCheck{Name: fmt.Sprintf("%+q", b.Path), Status: plugin.Degraded, Message: b.Reason})
 	}
 	if len(details) == 0 {
-		return plugin.HealthReport{Status: plugin.Healthy, Summary: fmt.Sprintf("files of sub-agents: %d", usable)}
+		return plugin.HealthReport{Status: plugin.Healthy, Summary: fmt.Sprintf("files of sub-agents: %d", len(set.Files))}
 	}
-	summary := fmt.Sprintf("files of sub-agents: %d; broken: %d", usable, len(details))
+	summary := fmt.Sprintf("files of sub-agents: %d; broken: %d", len(set.Files), len(details))
 	return plugin.HealthReport{Status: plugin.Degraded, Summary: summary, Details: details[:min(len(details), maxBroken)]}
 }
 
-// Note tells a model which sub-agents files describe; its text is empty without files.
+// Note tells a model which sub-agents files describe; its text is empty without files. Those that cannot
+// be used are left out: a call of one fails.
 func (p *Plugin) Note(session string) event.TurnNote {
 	note := event.TurnNote{Name: noteAgents}
-	all := p.files.noted(session).Files
+	c := p.context.Load()
+	if c == nil {
+		return note
+	}
+	all := p.usable(*c, p.files.noted(session)).Files
 	if len(all) == 0 {
 		return note
 	}
@@ -166,7 +192,7 @@ func (t agentTool) Prepare(_ context.Context, call tool.Call) (*tool.Prepared, e
 	if a.Agent == "" {
 		return &tool.Prepared{Shown: call.Args, Run: chosen{tools: a.Tools, model: a.Model}}, nil
 	}
-	f, err := t.p.files.look(call.SessionID).Find(a.Agent)
+	f, err := t.find(call.SessionID, a.Agent)
 	if err != nil {
 		return nil, &tool.Failure{Kind: tool.ErrNotFound, Err: err}
 	}
