@@ -39,8 +39,8 @@ func (d *doctor) onUplink(f func() plugin.Diagnosis) {
 	d.uplink = f
 }
 
-// examine asks, and waits for each at most that long.
-func (d *doctor) examine(ctx context.Context, timeout time.Duration) []plugin.Diagnosis {
+// examine asks, and waits for each at most that long. A folder is that of who asks, "" for none.
+func (d *doctor) examine(ctx context.Context, timeout time.Duration, folder string) []plugin.Diagnosis {
 	timeout = cmp.Or(timeout, plugin.DefaultCheckTimeout)
 	disk := d.bridge.core.st.disk
 	d.mu.Lock()
@@ -48,6 +48,9 @@ func (d *doctor) examine(ctx context.Context, timeout time.Duration) []plugin.Di
 	d.mu.Unlock()
 	// Side by side: if the disk does not answer, all of them end after one timeout.
 	checks := d.checks(ctx, timeout)
+	if folder != "" {
+		checks = append(checks, inspection{"agent-tool", "sub-agents of " + folder, func() []plugin.Diagnosis { return d.bridge.core.agentsOf(folder) }})
+	}
 	out := make([][]plugin.Diagnosis, len(checks)+2)
 	var wg sync.WaitGroup
 	wg.Go(func() { out[0] = d.bridge.core.kernel.Plugins.Doctor(ctx, timeout) })

@@ -16,6 +16,7 @@ import (
 	"github.com/yaya-ai/yaya/internal/workspace"
 	"github.com/yaya-ai/yaya/kernel/config"
 	"github.com/yaya-ai/yaya/kernel/folder"
+	"github.com/yaya-ai/yaya/kernel/plugin"
 	"github.com/yaya-ai/yaya/plugins/installed"
 )
 
@@ -164,6 +165,23 @@ func (c *core) restrictedAgent(session, name string) string {
 		return ""
 	}
 	return c.gate.Restricted(session)
+}
+
+// agentsOf says which files of a folder that describe sub-agents cannot be used, if the folder is
+// trusted; nothing of the folder that yaya works in, whose files the health check has.
+func (c *core) agentsOf(dir string) []plugin.Diagnosis {
+	w, st, err := c.st.folders.Open(dir)
+	w, done := trusted(w, st.Trusted, err)
+	defer done()
+	if own, err := folder.Resolve(c.st.workspace); w == nil || err == nil && own == st.Folder {
+		return nil
+	}
+	h := c.helpers.Folder(skillFolder(w))
+	if h.Status == plugin.Healthy {
+		return nil
+	}
+	h.Summary = "in " + st.Folder + ": " + h.Summary
+	return []plugin.Diagnosis{{Plugin: c.helpers.Manifest().Name, HealthReport: h}}
 }
 
 func skillsOf(w *workspace.Workspace, done func()) (*agentskill.Folder, func()) {

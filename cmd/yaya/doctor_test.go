@@ -61,3 +61,37 @@ func TestSecretsInCommandLinesAreToldOf(t *testing.T) {
 	serve := b.daemon("serve", "--listen", b.addr)
 	eventually.True(t, "the start warns", func() bool { return strings.Contains(serve.said.String(), want) })
 }
+
+// Doctor names the broken files of sub-agents of the folder that it runs in, beside a yaya that works
+// elsewhere as well; those of a folder that is not trusted are not read.
+func TestDoctorReadsSubAgentsOfItsFolder(t *testing.T) {
+	t.Parallel()
+	for kind, daemon := range map[string]bool{"alone": false, "beside a daemon": true} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			b := newBox(t)
+			ws := b.folder("project")
+			if err := os.MkdirAll(filepath.Join(ws, ".yaya", "agents"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			for name, line := range map[string]string{"broken": "colour: red", "foreign": "tools: Read, Bash", "fine": "tools: read_file"} {
+				if err := os.WriteFile(filepath.Join(ws, ".yaya", "agents", name+".md"), []byte("---\ndescription: x\n"+line+"\n---\nBe strict.\n"), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if daemon {
+				b.serve()
+			}
+			if out, said, code := b.in(ws, "doctor"); code != 0 || strings.Contains(out, "broken.md") {
+				t.Errorf("in a folder that is not trusted: %d, %s, %s; want nothing of its files", code, out, said)
+			}
+			b.must("trust", "--yes", ws)
+			out, said, code := b.in(ws, "doctor")
+			for _, want := range []string{"files of sub-agents: 1; broken: 2", "broken.md", `unknown key "colour"`, "foreign.md", `tools has "Read"`} {
+				if code != 0 || strings.Count(out, want) != 1 {
+					t.Errorf("in the folder: %d, %s, %s; want %q once", code, out, said, want)
+				}
+			}
+		})
+	}
+}

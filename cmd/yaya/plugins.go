@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
+	"os"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -90,12 +92,16 @@ func doctorCommand(g *daemon.Flags) *cobra.Command {
 		Long: `Check the health of every plugin of the running yaya. If none runs, yaya starts the
 configured MCP servers, checks them, and stops them again. No tools or models are called.
 The exit code is 1 if anything failed, such as a server, and 0 if something is only
-degraded, such as a provider without a key.`,
+degraded, such as a provider without a key. In a folder that you trust, the folder's files
+of sub-agents are checked, too.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return daemon.WithDoctor(c.Context(), g, func(b *daemon.Backend) error {
 				var ds []plugin.Diagnosis
 				path := fmt.Sprintf("/api/doctor?timeout_ms=%d", max(1, timeout.Milliseconds()))
+				if here, err := os.Getwd(); err == nil { // the running yaya works in another folder
+					path += "&folder=" + url.QueryEscape(here)
+				}
 				if err := b.API(c.Context(), http.MethodGet, path, nil, &ds); err != nil {
 					return err
 				}

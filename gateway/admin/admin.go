@@ -75,8 +75,9 @@ type Config struct {
 	CheckSetting func(key string, v json.RawMessage) error
 	// Setup says how to begin with this yaya.
 	Setup func() Setup
-	// Doctor asks every part how it is, and waits for each at most that long.
-	Doctor func(context.Context, time.Duration) []plugin.Diagnosis
+	// Doctor asks every part how it is, and waits for each at most that long. It looks at the files of a
+	// folder, too, unless that is "".
+	Doctor func(ctx context.Context, timeout time.Duration, folder string) []plugin.Diagnosis
 	// Hooks and Skills list those of the user and of yaya's own folder.
 	Hooks  func() Hooks
 	Skills func() Skills

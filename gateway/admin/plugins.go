@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -71,10 +72,14 @@ func (a *API) pluginRoutes() {
 	})
 	health := routes{a, "plugins", a.cfg.Doctor != nil, "health checks"}
 	handle(health, "GET", "/api/doctor", "doctor", api.For(auth.ConfigRead), "Check the health of every plugin", http.StatusOK, func(ctx context.Context, in *struct {
-		TimeoutMS int `query:"timeout_ms" minimum:"1" maximum:"600000" default:"3000" doc:"how long to wait for each"`
+		TimeoutMS int    `query:"timeout_ms" minimum:"1" maximum:"600000" default:"3000" doc:"how long to wait for each"`
+		Folder    string `query:"folder" maxLength:"4096" doc:"absolute path of a folder: its files of sub-agents are checked as well if it is trusted"`
 	},
 	) (*struct{ Body []plugin.Diagnosis }, error) {
-		return &struct{ Body []plugin.Diagnosis }{a.cfg.Doctor(ctx, time.Duration(in.TimeoutMS)*time.Millisecond)}, nil
+		if in.Folder != "" && !filepath.IsAbs(in.Folder) {
+			return nil, api.Fail(http.StatusBadRequest, "folder is not an absolute path")
+		}
+		return &struct{ Body []plugin.Diagnosis }{a.cfg.Doctor(ctx, time.Duration(in.TimeoutMS)*time.Millisecond, in.Folder)}, nil
 	})
 	handle(r, "PATCH", "/api/plugins/{name}", "switchPlugin", api.For(auth.ConfigWrite), "Enable or disable a plugin from the next start on", http.StatusOK, func(ctx context.Context, in *struct {
 		InPlugin

@@ -122,7 +122,19 @@ func (t agentTool) find(session, name string) (agentfile.File, error) {
 // HealthCheck implements [plugin.HealthChecker]: it names the files that cannot be used, of the user and
 // of the folder that yaya works in.
 func (p *Plugin) HealthCheck(_ context.Context, c plugin.Context) plugin.HealthReport {
-	set := p.usable(c, p.files.look(""))
+	return health(p.usable(c, p.files.look("")))
+}
+
+// Folder is HealthCheck for the files of one folder.
+func (p *Plugin) Folder(in *agentskill.Folder) plugin.HealthReport {
+	c := p.context.Load()
+	if c == nil {
+		return health(agentfile.Set{})
+	}
+	return health(p.usable(*c, agentfile.Look(in, "")))
+}
+
+func health(set agentfile.Set) plugin.HealthReport {
 	var details []plugin.HealthCheck
 	for _, b := range set.Broken {
 		details = append(details, plugin.HealthCheck{Name: fmt.Sprintf("%+q", b.Path), Status: plugin.Degraded, Message: b.Reason})

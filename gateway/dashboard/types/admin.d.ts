@@ -3948,6 +3948,8 @@ export interface operations {
             query?: {
                 /** @description how long to wait for each */
                 timeout_ms?: number;
+                /** @description absolute path of a folder: its files of sub-agents are checked as well if it is trusted */
+                folder?: string;
             };
             header?: never;
             path?: never;
