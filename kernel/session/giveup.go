@@ -65,10 +65,11 @@ func (m *Manager) putAway(id string) error {
 		}
 		name, err := s.putAway(whole)
 		s.mu.Unlock()
-		if err = errors.Join(err, m.putFolderAway(s.id, whole)); err != nil {
+		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
+		errs = append(errs, m.putFolderAway(s.id, whole)) // the session is gone in any case
 		m.left(s)
 		log := m.cfg.Log.Warn().Str("session", s.id)
 		if !whole {
@@ -82,11 +83,20 @@ func (m *Manager) putAway(id string) error {
 
 const giveUpTime = 10 * time.Second
 
+// removals bounds the tries to remove a folder in which a file appears meanwhile.
+const removals = 10
+
 // putFolderAway takes the folder of a session away, for the archive if its tape is there.
 func (m *Manager) putFolderAway(id string, copied bool) error {
 	folder := path.Join(filesDir, event.Folder(id))
 	if copied {
-		return m.removeAll(folder, maxFolders)
+		var err error
+		for range removals { // a reader of the session may be writing a file there
+			if err = m.removeAll(folder, maxFolders); !errors.Is(err, fs.ErrExist) {
+				break
+			}
+		}
+		return err
 	}
 	if err := m.cfg.FS.MkdirAll(putAway); err != nil {
 		return err
