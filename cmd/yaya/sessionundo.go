@@ -17,13 +17,12 @@ func sessionUndoCommand(g *daemon.Flags) *cobra.Command {
 	return &cobra.Command{
 		Use: "undo SESSION", Short: "Undo the last change of files by a session's agent", Args: cobra.ExactArgs(1),
 		Long: `Undo the last change of files by a session's agent: a patch, an edit, or what a command
-changed in the workspace. Every byte and the permissions of files are as before; run it
-again for the change before. If one of the files has changed since, or something that the
+changed in the workspace. Every byte and the permissions of files and folders are as before;
+run it again for the change before. If one of the files has changed since, or something that the
 change does not cover is in its place, nothing is undone, and the error names it.
 
-Files that .gitignore leaves out, Git's own, links, files with several names, empty
-folders, the permissions of folders, files with a secret that yaya masks, and files of
-more than 4 MiB are not covered.`,
+Files that .gitignore leaves out, Git's own, links, files with several names, files with
+a secret that yaya masks, and files of more than 4 MiB are not covered.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			return withChat(c.Context(), g, func(client *chat.Client) error {
 				done, err := client.Undo(c.Context(), args[0])

@@ -67,6 +67,7 @@ const tick = 20 * time.Millisecond
 type picture struct {
 	files map[string]*content
 	at    map[string]seen // of the files
+	dirs  map[string]fs.FileMode
 	large map[string]seen // files that are not kept: too large, with a secret, or with a name that is not text
 	left  map[string]bool // files and folders of which nothing is known, "." for some of them
 	part  bool            // one of left is a file that could not be looked at
@@ -89,13 +90,18 @@ func (p picture) there(at string) bool {
 func (k *kept) look(ctx context.Context, w *workspace.Workspace) (picture, error) {
 	was, recent := k.seen(), time.Now().Add(-tick).UnixNano()
 	now, total := map[string]known{}, int64(0)
-	out := picture{files: map[string]*content{}, at: map[string]seen{}, large: map[string]seen{}, left: map[string]bool{}}
+	out := picture{files: map[string]*content{}, at: map[string]seen{}, dirs: map[string]fs.FileMode{}, large: map[string]seen{}, left: map[string]bool{}}
 	leave := func(p string) { out.left[p] = true }
 	err := w.WalkAll(ctx, ".", func(e workspace.Entry) error {
 		switch {
 		case workspace.IsTemp(e.Path) && e.Dir:
 			return fs.SkipDir
-		case workspace.IsTemp(e.Path), e.Dir: // an edit that overlaps removes its temporary file itself
+		case workspace.IsTemp(e.Path): // an edit that overlaps removes its temporary file itself
+			return nil
+		case e.Dir:
+			if mode, ok, err := folderMode(w, e.Path); ok && err == nil {
+				out.dirs[e.Path] = mode
+			}
 			return nil
 		}
 		info, err := w.Root().Lstat(e.Path)

@@ -1,5 +1,5 @@
 // Package undo keeps what calls of agents change in files of a workspace, so that a person can
-// undo it: every byte and the permissions of regular files.
+// undo it: every byte and the permissions of regular files, and the permissions of folders.
 //
 // A change begins before a call and is done after it: the difference is one step of its session.
 // Calls that overlap are one step. Changes that others make to the same files in that time count
@@ -11,11 +11,12 @@
 // A covered file that gets a secret, becomes too large or can no longer be read is restored, too, unless
 // that content was elsewhere before.
 //
-// Otherwise not covered are links, pipes and devices, empty folders and the permissions of folders. Nor
-// are files that .gitignore leaves out, Git's own, the temporary ones of edits, files with several
-// names, a secret of yaya's, a name that is not UTF-8 or more than 4 MiB, and of a workspace with more
-// than 20,000 files, or 128 MiB, the rest. A step names the files that changed and are not covered for
-// their size, names or a secret.
+// A folder that a call removes is back, and one that it makes goes if nothing else is in it.
+//
+// Otherwise not covered are links, pipes and devices. Nor are files that .gitignore leaves out, Git's own,
+// the temporary ones of edits, files with several names, a secret of yaya's, a name that is not UTF-8 or
+// more than 4 MiB, and of a workspace with more than 20,000 files, or 128 MiB, the rest. A step names the
+// files that changed and are not covered for their size, names or a secret.
 package undo
 
 import (
@@ -80,6 +81,7 @@ type step struct {
 	Time    time.Time `json:"time"`
 	Files   []file    `json:"files"`
 	Others  []other   `json:"others,omitempty"`
+	Folders []folder  `json:"folders,omitempty"` // parents first
 	Without []string  `json:"without,omitempty"` // changed files that are not covered
 }
 
@@ -231,9 +233,12 @@ func (c *Change) Done(ctx context.Context) (same bool, err error) {
 		}
 	}
 	g.compare(at, c.w, now, &st)
+	if g.whole {
+		g.compareFolders(c.w, now, &st)
+	}
 	slices.Sort(st.Without)
 	st.Without = st.Without[:min(len(st.Without), maxNamed)]
-	if len(st.Files)+len(st.Without) == 0 {
+	if len(st.Files)+len(st.Folders)+len(st.Without) == 0 {
 		return g.whole && !g.first.part && !now.part, nil
 	}
 	return false, at.add(st)
@@ -286,7 +291,7 @@ func (g *group) compare(at *kept, w *workspace.Workspace, now picture, st *step)
 
 // Undo undoes the last step of a session: its files are as before it, all of them or none. It
 // refuses a step of whose files one is neither as the step left it nor as it was before.
-func (s *Store) Undo(ctx context.Context, session string, open func(dir string) (*workspace.Workspace, error)) (Undone, error) {
+func (s *Store) Undo(ctx context.Context, session string, open func(dir string) (*workspace.Workspace, error)) (undone Undone, err error) {
 	of := s.of(session)
 	defer of.mu.Unlock()
 	if of.open != nil {
@@ -310,6 +315,15 @@ func (s *Store) Undo(ctx context.Context, session string, open func(dir string) 
 		return Undone{}, err
 	}
 	defer func() { _ = w.Close() }()
+	back, err := openFolders(w, st)
+	if err != nil {
+		return Undone{}, err
+	}
+	defer func() {
+		if undone.Folder == "" { // nothing was undone
+			err = errors.Join(err, back())
+		}
+	}()
 	out := Undone{Folder: st.Dir, Tools: st.Tools, Time: st.Time, Files: []string{}, Without: append([]string{}, st.Without...), Left: len(steps) - 1}
 	r := newReversal(w, at, st)
 	for _, f := range st.Files {
@@ -321,10 +335,13 @@ func (s *Store) Undo(ctx context.Context, session string, open func(dir string) 
 		}
 		out.Files = append(out.Files, f.Path)
 	}
+	for _, f := range st.Folders {
+		out.Files = append(out.Files, f.Path+"/")
+	}
 	if err := r.apply(); err != nil {
 		return Undone{}, err
 	}
-	return out, at.write(steps[:len(steps)-1])
+	return out, errors.Join(bringBack(w, st), at.write(steps[:len(steps)-1]))
 }
 
 // Forget removes everything of a session.

@@ -233,6 +233,35 @@ func (w *Workspace) remove(p string) error {
 	return w.within(p, func(dir *os.Root, name string) error { return dir.Remove(name) })
 }
 
+// Mkdir makes a folder in one that is there. It follows no link.
+func (w *Workspace) Mkdir(p string, mode fs.FileMode) error {
+	return w.within(p, func(dir *os.Root, name string) error { return dir.Mkdir(name, mode) })
+}
+
+// Rmdir removes an empty folder. It follows no link. Of one that is not empty the error is [fs.ErrExist].
+func (w *Workspace) Rmdir(p string) error {
+	return w.within(p, func(dir *os.Root, name string) error {
+		if info, err := dir.Lstat(name); err != nil || !info.IsDir() {
+			return errors.Join(err, &fs.PathError{Op: "rmdir", Path: p, Err: errNotFolder})
+		}
+		return dir.Remove(name)
+	})
+}
+
+// SetMode sets the permissions of a folder. It follows no link.
+func (w *Workspace) SetMode(p string, mode fs.FileMode) error {
+	return w.within(p, func(dir *os.Root, name string) error {
+		info, err := dir.Lstat(name)
+		if err == nil && !info.IsDir() {
+			err = &fs.PathError{Op: "chmod", Path: p, Err: errNotFolder}
+		}
+		if err != nil {
+			return err
+		}
+		return dir.Chmod(name, mode)
+	})
+}
+
 // folders makes the folders above a file, and returns how to take them away again.
 func (w *Workspace) folders(dir string) ([]undo, error) {
 	var made []undo

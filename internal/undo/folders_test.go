@@ -1,0 +1,101 @@
+//go:build unix
+
+package undo_test
+
+import (
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/yaya-ai/yaya/internal/undo"
+)
+
+// AGT-4: undo gives folders the permissions back that a call has changed, brings those back that it has
+// removed, and removes those that it has made, empty ones, too. It refuses, and changes nothing, if somebody has changed them since.
+func TestFolders(t *testing.T) {
+	chmod := func(name string, mode fs.FileMode) func(w *world) {
+		return func(w *world) { w.must(os.Chmod(w.path(name), mode)) }
+	}
+	for name, tc := range map[string]struct {
+		change, since func(w *world)
+		files         []string // that are named
+		err           error
+		stays         string // a folder with what is in it
+	}{
+		"other permissions":         {change: chmod("d", 0o711), files: []string{"d/"}},
+		"of an empty folder":        {change: chmod("empty", 0o700|fs.ModeSticky), files: []string{"empty/"}},
+		"out of reach":              {change: func(w *world) { chmod("d/sub", 0)(w); chmod("d", 0)(w) }, files: []string{"d/", "d/sub/"}},
+		"read-only":                 {change: func(w *world) { w.write("d/x", "new", 0o600); chmod("d", 0o555)(w) }, files: []string{"d/x", "d/"}},
+		"removed":                   {change: func(w *world) { w.must(os.RemoveAll(w.path("d")), os.Remove(w.path("empty"))) }, files: []string{"d/sub/y", "d/x", "d/", "d/sub/", "empty/"}},
+		"a file in its place":       {change: func(w *world) { w.must(os.RemoveAll(w.path("d"))); w.write("d", "x", 0o644) }, files: []string{"d/sub/y", "d/x", "d", "d/", "d/sub/"}},
+		"renamed":                   {change: func(w *world) { w.must(os.Rename(w.path("empty"), w.path("other"))) }, files: []string{"empty/", "other/"}},
+		"made":                      {change: func(w *world) { w.must(os.MkdirAll(w.path("new/er"), 0o755)); w.write("new/f", "x", 0o644) }, files: []string{"new/f", "new/", "new/er/"}},
+		"made, and used since":      {change: func(w *world) { w.must(os.MkdirAll(w.path("new/er"), 0o755)) }, since: func(w *world) { w.write("new/mine", "x", 0o644) }, files: []string{"new/", "new/er/"}, stays: "new"},
+		"as before since":           {change: chmod("d", 0o711), since: chmod("d", 0o750), files: []string{"d/"}},
+		"changed since":             {change: func(w *world) { chmod("d", 0o711)(w); chmod("empty", 0o711)(w) }, since: chmod("empty", 0o770), err: undo.ErrChanged},
+		"a file in it, since":       {change: func(w *world) { w.write("d/x", "new", 0o644); chmod("d", 0o711)(w) }, since: func(w *world) { w.write("d/x", "mine", 0o644) }, err: undo.ErrChanged},
+		"another kind since":        {change: chmod("empty", 0o711), since: func(w *world) { w.must(os.Remove(w.path("empty"))); w.write("empty", "x", 0o644) }, err: undo.ErrChanged},
+		"a link in its place since": {change: chmod("empty", 0o711), since: func(w *world) { w.must(os.Remove(w.path("empty")), os.Symlink("d", w.path("empty"))) }, err: undo.ErrChanged},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			defer func() { // whoever removes the folder has to get in
+				for _, p := range []string{"d", "d/sub"} {
+					_ = os.Chmod(w.path(p), 0o700) // it may be gone
+				}
+			}()
+			w.write("d/x", "old", 0o644)
+			w.write("d/sub/y", "old", 0o600)
+			w.must(os.Mkdir(w.path("empty"), 0o700))
+			for _, p := range []string{"d", "d/sub", "empty"} {
+				chmod(p, 0o750)(w)
+			}
+			before := modes(w)
+			w.change(func() { tc.change(w) })
+			if tc.since != nil {
+				tc.since(w)
+			}
+			want := before
+			if tc.err != nil {
+				want = modes(w)
+			}
+			got, err := w.undo()
+			if name == "out of reach" { // root sees that the files are as before
+				got.Files = slices.DeleteFunc(got.Files, func(p string) bool { return !strings.HasSuffix(p, "/") })
+			}
+			if !errors.Is(err, tc.err) || !slices.Equal(got.Files, tc.files) {
+				t.Errorf("Undo = %q, %v; want %q, %v", got.Files, err, tc.files, tc.err)
+			}
+			now := modes(w)
+			if tc.stays != "" {
+				if now[w.path(tc.stays)] == "" {
+					t.Errorf("%s is gone, want that it stays", tc.stays)
+				}
+				maps.DeleteFunc(now, func(p, _ string) bool { return strings.HasPrefix(p, w.path(tc.stays)) })
+			}
+			if !maps.Equal(now, want) {
+				t.Errorf("after undo the folder has %v, want %v", now, want)
+			}
+		})
+	}
+}
+
+// modes returns everything in the folder, with the modes of folders, too.
+func modes(w *world) map[string]string {
+	w.t.Helper()
+	out := map[string]string{}
+	for p, is := range w.tree() {
+		info, err := os.Lstat(p)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if out[p] = is; info.IsDir() {
+			out[p] = strings.TrimSpace(is + " " + info.Mode().String())
+		}
+	}
+	return out
+}
