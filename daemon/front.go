@@ -189,11 +189,15 @@ func (f *front) status() any {
 	return r
 }
 
-// Close ends the streams, and what looks after them. The listeners are the entrance's, and
-// who asks something is answered until the kernel stops.
-func (f *front) Close(context.Context) error {
+// Close ends the streams, and what looks after them, once these have the end of the turns that run. The
+// listeners are the entrance's, and who asks something is answered until the kernel stops.
+func (f *front) Close(ctx context.Context) error {
+	c := f.bridge.core
+	ctx, cancel := c.st.at.closing(ctx, writeTime)
+	defer cancel()
+	err := c.kernel.EndTurns(ctx, "stopped")
 	f.ends.all()
-	return nil
+	return err
 }
 
 // verifier returns what verifies tokens of the configured issuer, nil without

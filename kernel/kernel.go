@@ -89,6 +89,7 @@ type Kernel struct {
 	endOfDay    context.CancelFunc
 	work        sync.WaitGroup
 	stop        sync.Once
+	endTurns    sync.Once
 	failed      chan error
 }
 
@@ -411,18 +412,28 @@ func (k *Kernel) Stop(ctx context.Context, reason string) (err error) {
 	return err
 }
 
+// EndTurns is the first part of [Kernel.Stop]: it announces the end, cancels every turn and waits for
+// them. Whoever shows sessions ends after it, and has seen the end of their turns.
+func (k *Kernel) EndTurns(ctx context.Context, reason string) (err error) {
+	k.endTurns.Do(func() {
+		var errs []error
+		if k.Approvals != nil {
+			k.Approvals.Close() // before the shutdown is announced
+		}
+		if k.Bus != nil {
+			_, err := bus.Publish(k.Bus.Kernel(), event.KernelShutsDown, event.KernelSession, event.KernelShutdown{Reason: reason})
+			errs = append(errs, err)
+		}
+		if k.Loop != nil {
+			errs = append(errs, k.Loop.Close(ctx))
+		}
+		err = errors.Join(errs...)
+	})
+	return err
+}
+
 func (k *Kernel) shutdown(ctx context.Context, reason string) error {
-	var errs []error
-	if k.Approvals != nil {
-		k.Approvals.Close() // before the shutdown is announced
-	}
-	if k.Bus != nil {
-		_, err := bus.Publish(k.Bus.Kernel(), event.KernelShutsDown, event.KernelSession, event.KernelShutdown{Reason: reason})
-		errs = append(errs, err)
-	}
-	if k.Loop != nil {
-		errs = append(errs, k.Loop.Close(ctx))
-	}
+	errs := []error{k.EndTurns(ctx, reason)}
 	if k.Plugins != nil {
 		errs = append(errs, k.Plugins.Stop())
 	}

@@ -95,16 +95,36 @@ func (f *feed) ours() bool {
 }
 
 // Close implements [follow.Projection].
-func (f *feed) Close(bool) {
+func (f *feed) Close(lost bool) {
 	defer f.unpin()
 	f.Lock()
 	defer f.Unlock()
+	if !lost && f.isLive {
+		f.finish()
+	}
 	f.Flush()
 	if err := f.log.Close(); err != nil {
 		f.s.cfg.Log.Warn().Err(err).Str("session", f.ID).Msg("events.ndjson could not be closed")
 	}
 	for r := range f.readers {
 		r.end()
+	}
+}
+
+// finish takes the entries that the session has not sent yet: the end of a turn that was cancelled
+// because yaya stops, say.
+func (f *feed) finish() {
+	sn, err := f.k.Snapshot()
+	if err == nil && sn.Epoch == f.epoch && sn.AsOfSeq > f.seq {
+		err = f.k.Entries(f.seq+1, func(e session.Entry) error {
+			if e.ID <= sn.AsOfSeq {
+				f.entry(e, sn.Epoch)
+			}
+			return nil
+		})
+	}
+	if err != nil {
+		f.s.cfg.Log.Warn().Err(err).Str("session", f.ID).Msg("the last events of a session could not be read: they are written when it is used again")
 	}
 }
 
