@@ -413,7 +413,7 @@ func (k *Kernel) Stop(ctx context.Context, reason string) (err error) {
 }
 
 // EndTurns is the first part of [Kernel.Stop]: it announces the end, cancels every turn and waits for
-// them. Whoever shows sessions ends after it, and has seen the end of their turns.
+// them. Surfaces that show sessions close after it: they have seen the ends of turns then.
 func (k *Kernel) EndTurns(ctx context.Context, reason string) (err error) {
 	k.endTurns.Do(func() {
 		var errs []error
