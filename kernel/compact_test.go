@@ -107,7 +107,7 @@ func TestCompactOnDemand(t *testing.T) {
 	})
 }
 
-// Without a gain there is no call of a model, or its summary is not used.
+// A history that would not get shorter stays: no model is called, or its summary is dropped.
 func TestNothingToCompact(t *testing.T) {
 	p := &tight{window: 100_000, words: named}
 	inTight(t, "", p, nil, func(t *testing.T, w *world) {

@@ -116,12 +116,7 @@ func (f *feed) Close(lost bool) {
 func (f *feed) finish() {
 	sn, err := f.k.Snapshot()
 	if err == nil && sn.Epoch == f.epoch && sn.AsOfSeq > f.seq {
-		err = f.k.Entries(f.seq+1, func(e session.Entry) error {
-			if e.ID <= sn.AsOfSeq {
-				f.entry(e, sn.Epoch)
-			}
-			return nil
-		})
+		err = f.read(f.seq+1, sn)
 	}
 	if err != nil {
 		f.s.cfg.Log.Warn().Err(err).Str("session", f.ID).Msg("the last events of a session could not be read: they are written when it is used again")
@@ -185,14 +180,19 @@ func (f *feed) restart(reason string, now session.Snapshot) error {
 		f.emit(Event{Time: control.Stamp(time.Now()), SessionID: f.ID, Type: SessionReset, Data: endData{Reason: reason}, Epoch: f.epoch}, true)
 		f.emit(Event{Time: control.Stamp(time.Now()), SessionID: f.ID, Type: Resync, Data: resyncData{reason, snapshotOf(f.ID, now)}, Seq: now.AsOfSeq, Epoch: f.epoch}, false)
 	}
-	err := f.k.Entries(0, func(e session.Entry) error {
+	err := f.read(0, now)
+	f.caughtUp()
+	return err
+}
+
+// read takes the entries of a snapshot from one on.
+func (f *feed) read(from int64, now session.Snapshot) error {
+	return f.k.Entries(from, func(e session.Entry) error {
 		if e.ID <= now.AsOfSeq {
 			f.entry(e, now.Epoch)
 		}
 		return nil
 	})
-	f.caughtUp()
-	return err
 }
 
 // entry writes an entry down and tells the readers.

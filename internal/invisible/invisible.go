@@ -7,6 +7,7 @@ package invisible
 import (
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // selector asks for the coloured form of the character before it.
@@ -35,4 +36,21 @@ func OfEmoji(before, r rune, after string) bool {
 		return true
 	}
 	return unicode.Is(unicode.So, before)
+}
+
+// Plain returns a text on one line, without invisible characters: they could instruct a model unseen. The
+// selectors of emoji stay.
+func Plain(s string) string {
+	var b strings.Builder
+	var before rune
+	for i, r := range s {
+		switch {
+		case unicode.IsSpace(r):
+			b.WriteByte(' ')
+		case !Is(r) || OfEmoji(before, r, s[min(len(s), i+utf8.RuneLen(r)):]):
+			b.WriteRune(r)
+		}
+		before = r
+	}
+	return b.String()
 }

@@ -40,3 +40,14 @@ func TestOfEmoji(t *testing.T) {
 		}
 	}
 }
+
+func TestPlain(t *testing.T) {
+	for text, want := range map[string]string{
+		"one\ntwo\tthree": "one two three", "a\u202eb\u200b\x1b[31mc": "ab[31mc", "x\u3164\ufe0fy": "xy", "\u2764\ufe0f ok": "\u2764\ufe0f ok",
+		"a\u2028b": "a b", "bad \xff": "bad \ufffd", "": "",
+	} {
+		if got := invisible.Plain(text); got != want {
+			t.Errorf("Plain(%q) = %q, want %q", text, got, want)
+		}
+	}
+}

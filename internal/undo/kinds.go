@@ -148,7 +148,7 @@ type reversal struct {
 
 	changed   []string // files that are not as the step left them
 	shared    []string // those that are in the way because of another name
-	uncovered []string // what is in the way, and is not the step's
+	uncovered []string // obstacles that the step has not put there
 }
 
 func newReversal(w *workspace.Workspace, at *kept, st step) *reversal {

@@ -77,7 +77,11 @@ func (t *turn) answeredCall(c event.ToolCall, ev event.Event) {
 	if !ok {
 		return
 	}
-	answer := sha256.Sum256(append(append([]byte(r.Error+"\x00"), r.Value...), r.Envelope...))
+	h := sha256.New()
+	for _, part := range [][]byte{[]byte(r.Error), {0}, r.Value, r.Envelope} {
+		h.Write(part)
+	}
+	answer := [32]byte(h.Sum(nil))
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if made := t.counts[callKey(c.Name, c.Args)]; made != nil && made.answer != answer {

@@ -1,6 +1,9 @@
 package models
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Preset says how to reach a well-known service, or a program of this machine that runs models. The
 // presets are the only place that knows the addresses of services: yaya provider add, the page (a test
@@ -17,8 +20,6 @@ type Preset struct {
 	Own    bool
 	KeyVar string // the usual variable of the environment for its key
 	Local  bool   // a program of this machine, which needs no key
-	// Models is where a local one lists its models, with /models after it.
-	Models string
 }
 
 const openAI = "llm-openai"
@@ -35,10 +36,10 @@ var presets = []Preset{
 	{Name: "xai", Others: []string{"grok"}, Title: "xAI", Service: "xai", Plugin: openAI, URL: "https://api.x.ai/v1", KeyVar: "XAI_API_KEY"},
 	{Name: "together", Title: "Together", Plugin: openAI, URL: "https://api.together.xyz/v1", KeyVar: "TOGETHER_API_KEY"},
 	{Name: "fireworks", Title: "Fireworks", Plugin: openAI, URL: "https://api.fireworks.ai/inference/v1", KeyVar: "FIREWORKS_API_KEY"},
-	{Name: "ollama", Title: "Ollama", Plugin: "llm-ollama", URL: "http://127.0.0.1:11434", Own: true, Local: true, Models: "http://127.0.0.1:11434/v1"},
-	{Name: "lmstudio", Others: []string{"lm-studio"}, Title: "LM Studio", Plugin: openAI, URL: "http://127.0.0.1:1234/v1", Local: true, Models: "http://127.0.0.1:1234/v1"},
-	{Name: "vllm", Title: "vLLM", Plugin: openAI, URL: "http://127.0.0.1:8000/v1", Local: true, Models: "http://127.0.0.1:8000/v1"},
-	{Name: "llama-cpp", Others: []string{"llamacpp"}, Title: "llama.cpp", Plugin: openAI, URL: "http://127.0.0.1:8080/v1", Local: true, Models: "http://127.0.0.1:8080/v1"},
+	{Name: "ollama", Title: "Ollama", Plugin: "llm-ollama", URL: "http://127.0.0.1:11434", Own: true, Local: true},
+	{Name: "lmstudio", Others: []string{"lm-studio"}, Title: "LM Studio", Plugin: openAI, URL: "http://127.0.0.1:1234/v1", Local: true},
+	{Name: "vllm", Title: "vLLM", Plugin: openAI, URL: "http://127.0.0.1:8000/v1", Local: true},
+	{Name: "llama-cpp", Others: []string{"llamacpp"}, Title: "llama.cpp", Plugin: openAI, URL: "http://127.0.0.1:8080/v1", Local: true},
 }
 
 // Presets are those of well-known services, then those of programs of this machine.
@@ -54,12 +55,13 @@ func PresetOf(id string) (Preset, bool) {
 	return presets[i], true
 }
 
-// LocalServices are the programs of this machine by their titles: where they list their models.
+// LocalServices are the programs of this machine by their titles: where they list their models, with
+// /models after it.
 func LocalServices() map[string]string {
 	out := map[string]string{}
 	for _, p := range presets {
 		if p.Local {
-			out[p.Title] = p.Models
+			out[p.Title] = strings.TrimSuffix(p.URL, "/v1") + "/v1" // Ollama's own API is beside it
 		}
 	}
 	return out

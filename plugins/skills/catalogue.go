@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/yaya-ai/yaya/internal/agentskill"
 	"github.com/yaya-ai/yaya/internal/cut"
+	"github.com/yaya-ai/yaya/internal/invisible"
 )
 
 // bytesPerToken is fewer than models need on average, so that the catalogue stays within its
@@ -66,18 +66,5 @@ func catalogue(all []agentskill.Found, room int) string {
 }
 
 func line(s agentskill.Skill, n int) string {
-	return "- " + s.Name + ": " + cut.Line(plain(s.Description), n) + "\n"
-}
-
-// plain removes characters that a person does not see: they could instruct a model unseen.
-func plain(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsSpace(r):
-			return ' '
-		case unicode.Is(unicode.C, r), r >= 0xfe00 && r <= 0xfe0e, r >= 0xe0100 && r <= 0xe01ef:
-			return -1
-		}
-		return r
-	}, s)
+	return "- " + s.Name + ": " + cut.Line(invisible.Plain(s.Description), n) + "\n"
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/yaya-ai/yaya/internal/agentskill"
 	"github.com/yaya-ai/yaya/internal/cut"
+	"github.com/yaya-ai/yaya/internal/invisible"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/plugin"
 	"github.com/yaya-ai/yaya/kernel/tool"
@@ -103,17 +104,17 @@ func (p *Plugin) Content(f agentskill.Found) (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "<skill_content name=%q>\n%s\n\n", f.Name, body)
 	if f.Compatibility != "" {
-		fmt.Fprintf(&b, "Needs: %s\n", cut.Line(plain(f.Compatibility), agentskill.MaxCompatibility))
+		fmt.Fprintf(&b, "Needs: %s\n", cut.Line(invisible.Plain(f.Compatibility), agentskill.MaxCompatibility))
 	}
 	if p.cfg.Hidden(f.Dir) {
 		b.WriteString("Commands cannot reach the files of this skill: read them with this tool (file).\n")
 	} else {
-		fmt.Fprintf(&b, "Folder of the skill: %s\nPaths in it are relative to this folder. Read its files with this tool (file).\n", plain(f.Dir))
+		fmt.Fprintf(&b, "Folder of the skill: %s\nPaths in it are relative to this folder. Read its files with this tool (file).\n", invisible.Plain(f.Dir))
 	}
 	if len(files) > 0 {
 		b.WriteString("<skill_resources>\n")
 		for _, name := range files {
-			fmt.Fprintf(&b, "<file>%s</file>\n", html.EscapeString(plain(name)))
+			fmt.Fprintf(&b, "<file>%s</file>\n", html.EscapeString(invisible.Plain(name)))
 		}
 		if unlisted {
 			b.WriteString("<!-- there are more -->\n")

@@ -13,7 +13,6 @@ import (
 	"net/url"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/yaya-ai/yaya/internal/cut"
 	"github.com/yaya-ai/yaya/internal/invisible"
@@ -264,15 +263,7 @@ func (p *Plugin) ask(ctx context.Context, s service, query string) ([]hit, error
 
 // line makes a line of a text, in which services have entities, without characters that nobody sees.
 func line(s string, n int) string {
-	return cut.Line(strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsSpace(r):
-			return ' '
-		case unicode.Is(unicode.C, r), invisible.Is(r):
-			return -1
-		}
-		return r
-	}, html.UnescapeString(s)), n)
+	return cut.Line(invisible.Plain(html.UnescapeString(s)), n)
 }
 
 // failure is an error of a service, without the address, which has the query.

@@ -41,7 +41,7 @@ func commands() []command {
 		{"approve", "", "approve the call (Alt+Y)", func(m *model, _ string) action { return m.decide("approve", "") }, nil},
 		{"session", "", "approve it for the whole session (Alt+S)", func(m *model, _ string) action { return m.decide("approve_for_session", "") }, nil},
 		{"reject", "[WHY]", "reject the call (Alt+N)", func(m *model, arg string) action { return m.decide("deny", arg) }, nil},
-		{"forget", "", "forget the output of your commands that waits for the next message", func(m *model, _ string) action { m.forget(); return nil }, nil},
+		{"forget", "", "do not send the output of your commands with the next message", func(m *model, _ string) action { m.forget(); return nil }, nil},
 		{"details", "", "show the arguments and results of tools (Ctrl+T)", func(m *model, _ string) action { m.details = !m.details; m.redraw(); return nil }, nil},
 		{"help", "", "this", func(m *model, _ string) action { m.say0(help()); return nil }, nil},
 		{"quit", "", "leave (Ctrl+D, or Ctrl+C twice); the session continues", func(m *model, _ string) action { m.quit = true; return nil }, nil},

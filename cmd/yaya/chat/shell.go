@@ -68,7 +68,7 @@ func (m *model) shell(line, command string) (action, error) {
 	}), nil
 }
 
-// forget drops the output that waits for the next message.
+// forget drops the output of commands, so that the next message goes without it.
 func (m *model) forget() {
 	n := len(m.ran[m.id])
 	if n == 0 {
