@@ -37,7 +37,7 @@ func TestShownArguments(t *testing.T) {
 		})
 	}
 	// USE-4: the texts of an edit are what goes and what comes.
-	if got, _ := shownArguments(screen.Palette{}, "edit", []byte(`{"path":"a.go","old_text":"x","new_text":"y\nz"}`)); got != "  path: a.go\n  old_text:\n  | -x\n  new_text:\n  | +y\n  | +z\n" {
+	if got, _ := shownArguments(screen.Palette{}, "edit", []byte(`{"path":"a.go","old_text":"x","new_text":"y\nz"}`)); got != "  path: a.go\n  change:\n  | -x\n  | +y\n  | +z\n" {
 		t.Errorf("an edit is shown as %q", got)
 	}
 	for _, args := range []string{`{"s":"` + strings.Repeat("x", maxShown) + `"}`, `{"s":"` + strings.Repeat(`x\n`, maxShown) + `"}`, `[` + strings.Repeat(`1,`, maxShown) + `1]`} {

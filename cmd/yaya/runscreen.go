@@ -81,18 +81,14 @@ func (s *show) newline() {
 
 // change shows the lines that a call would change, on a terminal.
 func (s *show) change(c event.ToolCall) {
-	if terminalOf(s.err) == nil || !callargs.Changes(c.Name) {
+	if terminalOf(s.err) == nil {
 		return
 	}
-	n := 0
-	for _, l := range callargs.Lines(c.Name, c.Args) {
-		if !l.Inner {
-			continue
-		}
-		if n++; n > maxChange {
-			fmt.Fprintln(s.err, "  │ …")
-			return
-		}
+	lines, more := callargs.Change(c.Name, c.Args, maxChange)
+	for _, l := range lines {
 		fmt.Fprintf(s.err, "  │ %s\n", screen.Paint(screen.DiffStyle(s.colours, string(rune(l.Sign))), daemon.Printable(l.Text, 200)))
+	}
+	if more {
+		fmt.Fprintln(s.err, "  │ …")
 	}
 }

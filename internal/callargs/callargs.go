@@ -93,10 +93,14 @@ func Lines(tool string, raw json.RawMessage) (out []Line) {
 	if len(args) == 0 {
 		return []Line{{Text: "(no arguments)", JSON: true}}
 	}
+	change := edited(tool, args)
 	for _, a := range args {
 		text, isText := a.Text()
 		sign := signs[tool+" "+a.Name]
 		switch {
+		case change != nil && a.Name == oldText:
+			out = append(append(out, Line{Head: "change:"}), change...)
+		case change != nil && a.Name == newText: // is in the change
 		case !isText, json.Valid([]byte(text)) && sign == 0: // tell the string "5" from the number 5
 			out = append(out, Line{Head: a.Name + ": ", Text: Plain(a.Value), JSON: true})
 		case strings.Contains(text, "\n"), sign != 0:
@@ -107,38 +111,6 @@ func Lines(tool string, raw json.RawMessage) (out []Line) {
 		default:
 			out = append(out, Line{Head: a.Name + ": ", Text: text})
 		}
-	}
-	return out
-}
-
-// patched is the sign of arguments that are patches, whose lines have their own.
-const patched = 1
-
-// signs are the signs of the lines of arguments, by tool and argument.
-var signs = map[string]byte{"apply_patch patch": patched, "edit old_text": '-', "edit new_text": '+'}
-
-// IsChange reports whether an argument of a tool is the text of a change of files.
-func IsChange(tool, argument string) bool { return signs[tool+" "+argument] != 0 }
-
-// Changes reports whether a tool has such an argument.
-func Changes(tool string) bool {
-	for name := range signs {
-		if t, _, _ := strings.Cut(name, " "); t == tool {
-			return true
-		}
-	}
-	return false
-}
-
-func inner(text string, sign byte) Line {
-	out := Line{Text: text, Inner: true, Sign: sign}
-	switch {
-	case sign == patched && text != "" && strings.ContainsRune("+-@", rune(text[0])):
-		out.Sign = text[0]
-	case sign == patched:
-		out.Sign = 0
-	case sign != 0:
-		out.Text = string(rune(sign)) + text
 	}
 	return out
 }

@@ -152,7 +152,7 @@ func (m *model) tool(b block) []string {
 			add(screen.Faint, screen.Lines(b.text, m.room()-2))
 		}
 	} else {
-		shown, more := changed(c.name, c.input)
+		shown, more := callargs.Change(c.name, c.input, maxDiff)
 		for _, l := range shown {
 			add(m.signStyle(l.Sign), []string{ansi.Truncate(screen.Clean(l.Text, m.width), m.room()-2, "…")})
 		}
@@ -167,20 +167,6 @@ func (m *model) tool(b block) []string {
 		out[i] = strings.Repeat(" ", edge) + out[i]
 	}
 	return append(out, "")
-}
-
-// changed returns the first lines that a call would change in files.
-func changed(tool string, input json.RawMessage) (out []callargs.Line, more bool) {
-	for _, l := range callargs.Lines(tool, input) {
-		if !l.Inner || !callargs.Changes(tool) {
-			continue
-		}
-		if len(out) == maxDiff {
-			return out, true
-		}
-		out = append(out, l)
-	}
-	return out, false
 }
 
 // short returns the arguments of a call on one line: a command as it is typed, others by name. The

@@ -260,7 +260,7 @@ func TestQuestionIsReadable(t *testing.T) {
 	for _, c := range []struct{ tool, args, want string }{
 		{"shell", `{"command":"ls \u0026\u0026 git status","timeout_seconds":5}`, "  command: ls && git status\n  timeout_seconds: 5"},
 		{"apply_patch", `{"patch":"--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old \u001b[2J\n+new\n same\n"}`, "  patch:\n  │ " + screen.Paint(red, "--- a/x") + "\n  │ " + screen.Paint(green, "+++ b/x") + "\n  │ " + screen.Paint(screen.Faint, "@@ -1 +1 @@") + "\n  │ " + screen.Paint(red, `-old \u{1b}[2J`) + "\n  │ " + screen.Paint(green, "+new") + "\n  │  same"},
-		{"edit", `{"path":"a.go","old_text":"5","new_text":"6\n7"}`, "  path: a.go\n  old_text:\n  │ " + screen.Paint(red, "-5") + "\n  new_text:\n  │ " + screen.Paint(green, "+6") + "\n  │ " + screen.Paint(green, "+7")},
+		{"edit", `{"path":"a.go","old_text":"5","new_text":"6\n7"}`, "  path: a.go\n  change:\n  │ " + screen.Paint(red, "-5") + "\n  │ " + screen.Paint(green, "+6") + "\n  │ " + screen.Paint(green, "+7")},
 		{"other", `{"patch":"+a\nb","n":"5"}`, "  patch:\n  │ +a\n  │ b\n  n: \"5\""},
 		{"other", `{"a":1,"a":2}`, `  {"a":1,"a":2}`},
 	} {

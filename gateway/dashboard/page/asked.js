@@ -3,6 +3,7 @@
 // @ts-check
 import { headOf, Host, hostOf, urlOf } from './askedhost.js';
 import { Diff, files } from './diff.js';
+import { wholePatchOf } from './edited.js';
 import { Arguments, Run, Typed } from './run.js';
 import { href } from './state.js';
 import { listed, plain } from './text.js';
@@ -26,17 +27,7 @@ function ofCommand(a) {
 const inside = (q) => q.sandbox?.startsWith('profile ') ?? false;
 
 /** The patch of yaya's own tool, '' for other tools. @param {Ask} a */
-const patchOf = (a) => {
-  const q = /** @type {Record<string, unknown>} */ (a.params ?? {});
-  const text = (/** @type {string} */ k) => (typeof q[k] === 'string' ? String(q[k]) : '');
-  if (a.server) return '';
-  if (a.tool_name !== 'edit') return a.tool_name === 'apply_patch' ? text('patch') : '';
-  if (!text('path') || q.replace_all) return ''; // then its arguments are shown as they are
-  const lines = (/** @type {string} */ sign, /** @type {string} */ k) =>
-    text(k) && text(k).replace(/\n$/, '').replace(/^/gm, sign) + '\n';
-  const file = text('path').replaceAll('\n', ' ');
-  return `*** Begin Patch\n*** Update File: ${file}\n@@\n${lines('-', 'old_text')}${lines('+', 'new_text')}*** End Patch\n`;
-};
+const changeOf = (a) => (a.server ? '' : wholePatchOf(a.tool_name, a.params));
 
 /** The plan of yaya's own tool, '' for other tools. @param {Ask} a */
 const planOf = (a) => {
@@ -79,7 +70,7 @@ export function wordsOf(a) {
   if (q && !inside(q)) return { ...usual, head: t('Run this command outside the sandbox?') };
   if (q && a.tool_name === 'shell') return { ...usual, head: t('Run this command?') };
   if (q && a.tool_name === 'verify') return { ...usual, head: t('Run these checks?') };
-  if (patchOf(a)) return { ...usual, head: t('Change these files?') };
+  if (changeOf(a)) return { ...usual, head: t('Change these files?') };
   if (!a.server && a.tool_name === 'agent') return { ...usual, head: t('Start a sub-agent?') };
   if (planOf(a)) return { ...usual, head: t('Begin the work with this plan?') };
   return { ...usual, head: t('Run {tool}?', { tool: plain(toolOf(a)).slice(0, 160) }) };
@@ -88,7 +79,7 @@ export function wordsOf(a) {
 /** A question in one line, for lists. @param {Ask} a */
 export function lineOf(a) {
   const q = /** @type {Asked & Record<string, unknown>} */ (a.params ?? {});
-  const patch = patchOf(a);
+  const patch = changeOf(a);
   if (patch) {
     const all = files(plain(patch, true));
     const added = all.reduce((n, f) => n + f.added, 0);
@@ -191,7 +182,7 @@ export function Content({ a }) {
       </p>`}
     `;
   }
-  const patch = patchOf(a);
+  const patch = changeOf(a);
   if (patch)
     return html`<${Run} icon="edit" head=${t('Would change')} copied=${plain(patch, true)}>
       <${Diff} all text=${patch} />
@@ -250,7 +241,7 @@ export function reachOf(a) {
     return out;
   }
   if (isFolder(a) || hostOf(a)) return [];
-  if (patchOf(a))
+  if (changeOf(a))
     return [{ icon: 'folder', tone: '', text: t('Files of the folder of the session') }];
   if (!a.server)
     return a.tool_name === 'agent'

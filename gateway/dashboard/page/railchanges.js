@@ -4,6 +4,7 @@
 import { api, seg } from './api.js';
 import { Confirm } from './dialog.js';
 import { Change, files } from './diff.js';
+import { patchOf } from './edited.js';
 import { may } from './state.js';
 import { plain } from './text.js';
 import { toast } from './toast.js';
@@ -12,24 +13,10 @@ import { count, t } from './words.js';
 
 /** @typedef {import('./items.js').Item} Item */
 
-const lines = (/** @type {string} */ s) => (s ? s.replace(/\n$/, '').split('\n').length : 0);
-
-/** The files that a call has changed. @param {Item} i
- * @returns {{name: string, added: number, removed: number}[]} */
+/** The files that a call has changed. @param {Item} i */
 function changes(i) {
-  const a = /** @type {Record<string, unknown>} */ (i.call?.args ?? {});
-  if (!i.result?.ok) return [];
-  if (i.call?.name === 'apply_patch' && typeof a.patch === 'string')
-    return files(plain(a.patch, true));
-  if (i.call?.name === 'edit' && typeof a.path === 'string')
-    return [
-      {
-        name: plain(a.path, true),
-        added: lines(String(a.new_text ?? '')),
-        removed: lines(String(a.old_text ?? '')),
-      },
-    ];
-  return [];
+  const patch = i.result?.ok && patchOf(i.call?.name ?? '', i.call?.args);
+  return patch ? files(plain(patch, true)) : [];
 }
 
 /** The files that patches and edits have changed, by name; those that were undone are left out.

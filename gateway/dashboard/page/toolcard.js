@@ -5,6 +5,7 @@ import { useState } from './vendor/hooks.js';
 import { useNow } from './ask.js';
 import { lineOf, toolOf } from './asked.js';
 import { Change, Diff, files } from './diff.js';
+import { wholePatchOf } from './edited.js';
 import { answered } from './items.js';
 import { Artifact, Blocks } from './result.js';
 import { Arguments, Typed } from './run.js';
@@ -19,6 +20,7 @@ const ICONS = new Map(
     shell: 'terminal',
     verify: 'terminal',
     apply_patch: 'edit',
+    edit: 'edit',
     search: 'search',
     read_file: 'file',
     repo_tree: 'folder',
@@ -62,8 +64,8 @@ function Called({ name, args }) {
     const text = plain(a.command, true);
     return html`<${Typed} text=${text} label=${t('Command')} />`;
   }
-  if (name === 'apply_patch' && typeof a.patch === 'string')
-    return html`<${Diff} text=${a.patch} />`;
+  const patch = wholePatchOf(name, args);
+  if (patch) return html`<${Diff} text=${patch} />`;
   return html`<${Arguments} of=${args ?? {}} />`;
 }
 
@@ -87,13 +89,12 @@ export function Tool({ item, id, waits }) {
   const env = r?.envelope;
   const [tone, word] = stateOf(item, waits);
   const p = item.progress;
-  const args = fieldsOf(item.call?.args);
-  const line =
-    name === 'apply_patch'
-      ? files(plain(args.patch, true).slice(0, 64 * 1024))
-          .map((f) => f.name)
-          .join(', ')
-      : lineOf({ ...ASK, tool_name: name, server, params: item.call?.args });
+  const patch = wholePatchOf(name, item.call?.args);
+  const line = patch
+    ? files(plain(patch, true).slice(0, 64 * 1024))
+        .map((f) => f.name)
+        .join(', ')
+    : lineOf({ ...ASK, tool_name: name, server, params: item.call?.args });
   const took = item.ended && item.began ? Date.parse(item.ended) - Date.parse(item.began) : 0;
   const frame = ['tc', 'tool', item.after && 'after', item.more && 'more']
     .filter(Boolean)
@@ -117,9 +118,7 @@ export function Tool({ item, id, waits }) {
       <span class="faint cut mono small">${line}</span>
       <span class="stat">
         ${progress && html`<span class="cut">${progress}</span>`}
-        ${name === 'apply_patch' &&
-        typeof args.patch === 'string' &&
-        html`<${Size} patch=${args.patch} />`}
+        ${patch && html`<${Size} patch=${patch} />`}
         ${!r && !waits && !item.cut
           ? html`<${Elapsed} i=${item} />`
           : took >= 100 && html`<span class="nw">${ms(took)}</span>`}

@@ -71,6 +71,21 @@ await run(async () => {
   await page.getByText('The last change of files was undone.').waitFor();
   await rail.getByText('a.txt').waitFor({ state: 'detached' });
 
+  // An edit is a diff of its two texts: a line that both have is not one that goes or comes (USE-4).
+  const signs = (/** @type {import('playwright-core').Locator} */ l) => l.locator('.diff').first().locator('div > :nth-child(3)').allInnerTexts();
+  await say(page, 'edit it');
+  await question.locator('.diff').waitFor();
+  assert.deepEqual(await signs(question), ['', ' ', '−', '+']);
+  await approve.click();
+  await page.getByText('It is edited.').waitFor();
+  const edit = page.locator('details.tool', { hasText: 'edit' });
+  assert.match(await edit.locator('summary').innerText(), /a\.txt[^]*\+1\s*−1/);
+  await edit.locator('summary').click();
+  await edit.locator('.diff').first().waitFor();
+  assert.deepEqual(await signs(edit), ['', ' ', '−', '+']);
+  assert.match(await rail.getByRole('listitem').filter({ hasText: 'a.txt' }).innerText(), /\+1\s*−1/);
+  await idle(page);
+
   // Who has scrolled up and says something is at the end again.
   const list = page.getByRole('log', { name: 'Conversation' });
   await list.hover();

@@ -1,1 +1,0 @@
-import{a,b,c}from"./chunk-X5EIEJRN.js";import"./chunk-VBCE5WD4.js";import"./chunk-ZMZ6PHZU.js";import"./chunk-KUASJRBY.js";import"./chunk-YUYQFW6M.js";import"./chunk-LA26MWRI.js";import"./chunk-43UXHYUF.js";import"./chunk-4UBMOJ6S.js";import"./chunk-7KQRHSI2.js";export{c as default,a as parsed,b as worded};
