@@ -78,7 +78,9 @@ func TestNotes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Compact(t.Context(), session.CompactOptions{Target: 12}, func(_ context.Context, _ []event.Message, _ int) (string, error) { return "sum", nil }); err != nil {
+		if _, err := s.Compact(t.Context(), session.CompactOptions{Target: 12}, func(_ context.Context, _ []event.Message, _ int) (session.Summary, error) {
+			return session.Summary{Text: "sum"}, nil
+		}); err != nil {
 			t.Fatal(err)
 		}
 		w.run("s1", "fifth")

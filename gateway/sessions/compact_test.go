@@ -42,7 +42,16 @@ func TestCompact(t *testing.T) {
 	}
 	talk("read this")
 	for _, body := range []string{"", `{"keep":"` + strings.Repeat("ä", 2000) + `"}`} {
+		tokens := func() float64 {
+			usage, _ := w.must("GET", "/v1/sessions/"+id, "", 200)["usage"].(map[string]any)
+			total, _ := usage["total"].(float64)
+			return total
+		}
+		was := tokens()
 		done := w.must("POST", at, body, 200)
+		if tokens() <= was {
+			t.Errorf("the session has used %v tokens after the summary, %v before it", tokens(), was)
+		}
 		before, _ := done["tokens_before"].(float64)
 		after, _ := done["tokens_after"].(float64)
 		if before < 2000 || after <= 0 || after > before/2 {

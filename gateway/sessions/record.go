@@ -179,7 +179,7 @@ func (s *Service) read(folder string) (record, error) {
 }
 
 // count takes an entry of the tape into the record; it reports whether something
-// has changed, and whether a turn has ended. It leaves entries inherited from a parent to the
+// has changed, and whether a turn or a compaction has ended. It leaves entries inherited from a parent to the
 // parent's record.
 func (r *record) count(e session.Entry, epoch string, inherited bool, price func(model string, u event.Usage) float64) (changed, ended bool) {
 	if r.Counted.Epoch == epoch && e.ID <= r.Counted.Seq {
@@ -206,6 +206,14 @@ func (r *record) count(e session.Entry, epoch string, inherited bool, price func
 		case event.TurnWasCompleted.Name(), event.TurnHasFailed.Name(), event.TurnWasCancelled.Name():
 			ended = true
 		}
+	case session.KindAnchor:
+		c, ok := session.CompactionOf(e)
+		if !ok || inherited || c.Usage == (event.Usage{}) && c.CostUSD == 0 {
+			return false, false
+		}
+		r.Usage.Usage, r.Usage.CostUSD = llm.Add(r.Usage.Usage, c.Usage), r.Usage.CostUSD+max(c.CostUSD, 0)
+		r.touch(e.Date)
+		ended = true
 	default:
 		return false, false
 	}

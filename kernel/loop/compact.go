@@ -144,12 +144,12 @@ func (t *turn) compact(tokens int, keep string) error {
 	}
 	summarise := t.summariser(req, keep)
 	var failed error // of the last call
-	done, err := t.session.Compact(t.ctx, o, func(ctx context.Context, old []event.Message, tokens int) (text string, err error) {
-		if text, err = summarise(ctx, old, tokens); err == nil && text == "" {
+	done, err := t.session.Compact(t.ctx, o, func(ctx context.Context, old []event.Message, tokens int) (made session.Summary, err error) {
+		if made, err = summarise(ctx, old, tokens); err == nil && made.Text == "" {
 			err = errors.New("the model answered with an empty summary")
 		}
 		failed = err
-		return text, err
+		return made, err
 	})
 	s, ok := errors.AsType[*stepError](failed)
 	switch {

@@ -13,6 +13,7 @@ import (
 	"github.com/yaya-ai/yaya/internal/worded"
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/event"
+	"github.com/yaya-ai/yaya/kernel/llm"
 	"github.com/yaya-ai/yaya/kernel/session"
 )
 
@@ -42,38 +43,41 @@ func (t *turn) summariser(req event.LLMRequest, keep string) session.Summarise {
 	if keep != "" {
 		prompt += "\n\nThe user asks you to keep above all:\n" + keep
 	}
-	shrunk := 1.0 // by refusals of parts that were too long
-	return func(ctx context.Context, old []event.Message, tokens int) (string, error) {
+	shrunk := 1.0            // by refusals of parts that were too long
+	var made session.Summary // by the calls so far
+	return func(ctx context.Context, old []event.Message, tokens int) (session.Summary, error) {
 		w := t.measure(event.LLMRequest{Provider: req.Provider, Model: req.Model})
 		room := int(float64(w.window*3/5-2*tokens)/w.ratio*4*shrunk) - len(prompt)
-		notes := ""
+		made.Text = ""
 		for _, part := range parts(old, max(room, minPart)) {
-			if notes != "" {
-				part = "# Notes of what came before\n" + notes + "\n\n# The conversation goes on\n" + part
+			if made.Text != "" {
+				part = "# Notes of what came before\n" + made.Text + "\n\n# The conversation goes on\n" + part
 			}
 			r, err := t.sumUp(ctx, place, event.LLMRequest{Provider: req.Provider, Model: req.Model, Messages: []event.Message{
 				{Role: "system", Content: prompt}, {Role: "user", Content: part},
 			}}, tokens, own)
 			if err != nil {
 				shrunk /= 2
-				return "", err
+				return session.Summary{}, err
 			}
-			notes = r
+			made.Text = session.Shortened(r.Text, 8*tokens) // max_tokens is a wish
+			made.Usage, made.CostUSD = llm.Add(made.Usage, r.Usage), made.CostUSD+max(r.CostUSD, 0)
 		}
-		return notes, nil
+		return made, nil
 	}
 }
 
 // sumUp makes one call for a summary. own says that the model is that of the turn, whose window a
 // refusal shows.
-func (t *turn) sumUp(ctx context.Context, place string, req event.LLMRequest, tokens int, own bool) (string, error) {
+func (t *turn) sumUp(ctx context.Context, place string, req event.LLMRequest, tokens int, own bool) (event.LLMResponse, error) {
+	none := event.LLMResponse{}
 	params, err := json.Marshal(map[string]int{"max_tokens": tokens})
 	if err != nil {
-		return "", err
+		return none, err
 	}
 	req.Params = params
 	if err := t.allowed(); err != nil {
-		return "", err
+		return none, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, t.l.cfg.LLMTimeout())
 	defer cancel()
@@ -83,24 +87,24 @@ func (t *turn) sumUp(ctx context.Context, place string, req event.LLMRequest, to
 		t.l.report(perr)
 	}
 	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return "", worded.Error(ctx.Err(), "%s", t.l.unanswered())
+		return none, worded.Error(ctx.Err(), "%s", t.l.unanswered())
 	}
 	if err != nil {
-		return "", err
+		return none, err
 	}
 	switch r := ev.Payload.(type) {
 	case event.LLMResponse:
 		t.spent(req, r)
-		return session.Shortened(r.Text, 8*tokens), nil // max_tokens is a wish
+		return r, nil
 	case event.LLMError:
 		if narrow := t.narrow; r.Overflow {
 			if t.refused(req, r.ContextWindow); !own {
 				t.narrow = narrow
 			}
 		}
-		return "", fmt.Errorf("%s: %s", r.EffectiveKind(), r.Error)
+		return none, fmt.Errorf("%s: %s", r.EffectiveKind(), r.Error)
 	}
-	return "", fmt.Errorf("the model answered with a %T", ev.Payload)
+	return none, fmt.Errorf("the model answered with a %T", ev.Payload)
 }
 
 // parts writes messages out as texts of at most that many bytes. Long messages are cut, more

@@ -29,7 +29,15 @@ const longestPause = time.Minute
 var ErrNoGain = errors.New("the summary is as long as what it sums up")
 
 // Summarise asks a model to sum up a conversation in at most that many tokens.
-type Summarise func(ctx context.Context, old []event.Message, tokens int) (string, error)
+type Summarise func(ctx context.Context, old []event.Message, tokens int) (Summary, error)
+
+// Summary is a text that takes the place of a history, with what it took: calls that failed before
+// are included.
+type Summary struct {
+	Text    string
+	Usage   event.Usage
+	CostUSD float64 // as far as prices are known
+}
 
 // Compact replaces the older part of the history by a summary, if it has grown past
 // the threshold. The rest of the target is for unchanged recent messages; what the user
@@ -107,7 +115,9 @@ func (s *Session) compact(ctx context.Context, o CompactOptions, summarise Summa
 				return 0, errors.Join(append(errs, ctx.Err())...)
 			}
 		}
-		c.Summary, err = summarise(ctx, old, o.Summary)
+		var made Summary
+		made, err = summarise(ctx, old, o.Summary)
+		c.Summary, c.Usage, c.CostUSD = made.Text, made.Usage, made.CostUSD
 		if err == nil && c.Summary == "" {
 			err = errors.New("the summary is empty")
 		}

@@ -138,7 +138,7 @@ func (p *Projection) Apply(e Entry) {
 			}
 		}
 	case KindAnchor:
-		if c, ok := compactionOf(e); ok {
+		if c, ok := CompactionOf(e); ok {
 			p.compact(c)
 		} else if s, ok := shrinkOf(e); ok {
 			p.shrink(s)

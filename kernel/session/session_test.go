@@ -559,20 +559,20 @@ func TestCompaction(t *testing.T) {
 		publish(w, event.AssistantMessageDone, "s1", event.AssistantMessage{Content: "ok", ToolCalls: []event.ToolCall{}})
 	}
 	o := session.CompactOptions{Threshold: 6000, Target: 2000}
-	fail := func(context.Context, []event.Message, int) (string, error) {
-		return "", errors.New("not asked")
+	fail := func(context.Context, []event.Message, int) (session.Summary, error) {
+		return session.Summary{}, errors.New("not asked")
 	}
 	if done, err := s.Compact(t.Context(), o, fail); done || err != nil {
 		t.Fatalf("compacted below the threshold: %v, %v", done, err)
 	}
 	o.Threshold = 5000
 	var old []event.Message
-	done, err := s.Compact(t.Context(), o, func(_ context.Context, m []event.Message, tokens int) (string, error) {
+	done, err := s.Compact(t.Context(), o, func(_ context.Context, m []event.Message, tokens int) (session.Summary, error) {
 		if tokens != 1000 {
 			t.Errorf("asked for %d tokens", tokens)
 		}
 		old = m
-		return "they counted", nil
+		return session.Summary{Text: "they counted"}, nil
 	})
 	if !done || err != nil {
 		t.Fatalf("got %v, %v, want done, no error", done, err)
@@ -622,9 +622,9 @@ func TestCompactionFails(t *testing.T) {
 		w.say("s1", strings.Repeat("x", 4000))
 	}
 	tries := 0
-	_, err := s.Compact(t.Context(), session.CompactOptions{Threshold: 1, Target: 10, Backoff: time.Millisecond}, func(context.Context, []event.Message, int) (string, error) {
+	_, err := s.Compact(t.Context(), session.CompactOptions{Threshold: 1, Target: 10, Backoff: time.Millisecond}, func(context.Context, []event.Message, int) (session.Summary, error) {
 		tries++
-		return "", errors.New("no model")
+		return session.Summary{}, errors.New("no model")
 	})
 	if err == nil || tries != 3 {
 		t.Errorf("%d tries, %v", tries, err)

@@ -20,11 +20,14 @@ type Compaction struct {
 	KeepFrom     int64           `json:"keep_from"` // first entry that is still shown as it is
 	TokensBefore int             `json:"tokens_before"`
 	TokensAfter  int             `json:"tokens_after"`
+	// Usage and CostUSD are those of the summary.
+	Usage   event.Usage `json:"usage,omitzero"`
+	CostUSD float64     `json:"cost_usd,omitempty"`
 }
 
-func compactionOf(e Entry) (Compaction, bool) {
+// CompactionOf returns the compaction that an entry is the anchor of; ok is false for other entries.
+func CompactionOf(e Entry) (c Compaction, ok bool) {
 	var a Anchor
-	var c Compaction
 	if e.Kind != KindAnchor || json.Unmarshal(e.Payload, &a) != nil || len(a.State) == 0 || json.Unmarshal(a.State, &c) != nil || c.Kind != "compaction" {
 		return Compaction{}, false
 	}

@@ -349,7 +349,7 @@ func (o *outline) anchor(line []byte) error {
 			o.repaired(r)
 		}
 	default:
-		if c, ok := compactionOf(e); ok {
+		if c, ok := CompactionOf(e); ok {
 			o.from = c.KeepFrom
 		}
 	}

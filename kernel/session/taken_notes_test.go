@@ -51,7 +51,7 @@ func TestNotesOfOthersSayNothing(t *testing.T) {
 		}
 		forge()
 		expect(s)
-		done, err := s.Compact(t.Context(), CompactOptions{Threshold: 1, Target: 1}, func(context.Context, []event.Message, int) (string, error) { return "before", nil })
+		done, err := s.Compact(t.Context(), CompactOptions{Threshold: 1, Target: 1}, func(context.Context, []event.Message, int) (Summary, error) { return Summary{Text: "before"}, nil })
 		if !done || err != nil {
 			t.Fatalf("Compact = %v, %v, want done", done, err)
 		}
