@@ -8,7 +8,6 @@
 package kernel
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -162,10 +161,7 @@ func (k *Kernel) decide() (err error) {
 	k.Approvals, err = approval.New(approval.Config{
 		Bus: k.Bus, Ledger: ledger{k.Sessions}, Secrets: k.cfg.Secrets, Log: k.cfg.Log,
 		Audience: k.audience, Asker: k.cfg.Asker, Audit: k.cfg.Audit,
-		Timeout: func(id string) time.Duration {
-			root := event.Root(id)
-			return cmp.Or(k.later.approvalTimeout(root), k.Settings.Duration("approval.timeout"))
-		},
+		Timeout: k.askTimeout,
 	})
 	if err != nil {
 		return err
@@ -177,6 +173,25 @@ func (k *Kernel) decide() (err error) {
 	})
 	k.Dispatch.SetLimit(k.planning)
 	return nil
+}
+
+// sessionAskTimeout is how long asks of a session wait unless somebody has set a time: a person has to
+// read a plan or a diff, and may be at another device (USE-4).
+const sessionAskTimeout = time.Hour
+
+// askTimeout returns how long asks of a session wait. Those of an MCP client's calls and tasks keep the
+// default of Y-138: their client waits, and gives up by itself.
+func (k *Kernel) askTimeout(id string) time.Duration {
+	const setting = "approval.timeout"
+	root := event.Root(id)
+	if own := k.later.approvalTimeout(root); own > 0 {
+		return own
+	}
+	_, from, _ := k.Settings.Get(setting)
+	if _, client := k.later.clientOf(root); from == config.FromDefault && !client && event.CheckClientSession(root) == nil {
+		return sessionAskTimeout
+	}
+	return k.Settings.Duration(setting)
 }
 
 // audience reports whether anybody can be asked about a session: an adapter that

@@ -50,7 +50,7 @@ type Key struct {
 var Keys = []Key{
 	{"provider", "", "id of the active provider instance, see yaya provider list", text},
 	{"strategy", `"react"`, "id of the strategy that drives turns", text},
-	{"approval.timeout", `"60s"`, "how long an ask waits for its answer", duration},
+	{"approval.timeout", `"60s"`, "how long an ask waits for its answer; unless it is set, an hour in sessions that no MCP client has begun", duration},
 	{"approval.rules", "", "rules about tool calls, see docs/CONFIG.md", list},
 	{"auth.issuer", "", "authorization server whose tokens MCP clients may use", text},
 	{"auth.audience", "", "URL of the MCP endpoint that those tokens must be for", text},
