@@ -31,7 +31,9 @@ func TestACP(t *testing.T) {
 				{"match":"^run","steps":[{"tool_calls":[{"name":"shell","args":{"command":"touch made"}}]},{"text":"done"}]},
 				{"match":"^read","steps":[{"tool_calls":[{"name":"read_file","args":{"path":"a.txt"}}]},{"text":"done"}]},
 				{"match":"^edit","steps":[{"tool_calls":[{"name":"todo","args":{"steps":[{"text":"look","state":"done"},{"text":"edit","state":"doing"}]}}]},{"tool_calls":[{"name":"edit","args":{"path":"a.txt","old_text":"one","new_text":"eins"}}]},{"text":"done"}]},
+				{"match":"^who","steps":[{"text":"the first model"}]},
 				{"match":"^break","steps":[{"error":{"kind":"status","status_code":400,"message":"no such thing"}}]}]`)
+			b.must("provider", "add", "second", "--plugin", "llm-echo", "--set", `script={"steps":[{"text":"the second model"}]}`)
 			ws := b.workspace()
 			base := ""
 			if name == "daemon" {

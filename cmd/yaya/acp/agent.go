@@ -62,9 +62,16 @@ func (a *agent) request(method string, params []byte) func(context.Context) (any
 		}
 		return p.Content, err
 	})
+	run := commandOf(content)
+	if err == nil && run != nil {
+		t.ctx, t.stop = context.WithCancel(s.ctx)
+	}
 	return func(ctx context.Context) (any, error) {
-		if err != nil {
+		switch {
+		case err != nil:
 			return nil, err
+		case run != nil:
+			return s.do(ctx, t, run)
 		}
 		return s.answer(ctx, t, content)
 	}
@@ -89,6 +96,8 @@ func (a *agent) answer(ctx context.Context, method string, params []byte) (any, 
 			}
 			return struct{}{}, fault(a.api.SetMode(ctx, p.Session, p.Mode))
 		})
+	case "session/set_config_option":
+		return handle(params, func(p setOption) (any, error) { return a.setOption(ctx, p) })
 	case "session/list":
 		return handle(params, func(p listing) (any, error) { return a.list(ctx, p) })
 	case "session/close":
@@ -137,7 +146,7 @@ func (a *agent) create(ctx context.Context, p opening) (any, error) {
 		return nil, fault(err)
 	}
 	a.opened(newSession(a, id, p)).start("", nil)
-	return begun{id, modesNow(works)}, nil
+	return begun{id, modesNow(works), a.configured(ctx, "")}, nil
 }
 
 // The modes of a session: see ADR 90.
@@ -182,7 +191,7 @@ func (a *agent) load(ctx context.Context, p opening, past bool) (any, error) {
 		last = now.Cursor
 	}
 	a.opened(s).start(last, now.Asks)
-	return loaded{modesNow(at.Mode)}, nil
+	return loaded{modesNow(at.Mode), a.configured(ctx, at.Model), s.id}, nil
 }
 
 // opened notes that a session is open; it returns it.

@@ -56,6 +56,11 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.note("cancel")
 		f.more <- `{"type":"session_canceled","turn_id":"t","data":{}}`
 		_, _ = io.WriteString(w, `{}`)
+	case "POST /s/compact":
+		_, _ = io.Copy(io.Discard, r.Body) // otherwise the server does not see that the client goes
+		f.came <- struct{}{}
+		<-r.Context().Done()
+		f.note("no summary")
 	case "GET /s/queue":
 		_, _ = io.WriteString(w, `{"queue":[]}`)
 	case "GET /s/events":
@@ -166,6 +171,34 @@ func TestCancelFollowsMessage(t *testing.T) {
 			}
 			if got := f.noted(); !slices.Equal(got, []string{"message", "cancel"}) {
 				t.Errorf("yaya got %q, want the message and then its cancellation", got)
+			}
+		})
+	}
+}
+
+// A command of yaya's own ends with its prompt, however that is cancelled, and cancels no turn.
+func TestCancelledCommand(t *testing.T) {
+	for name, cancel := range map[string]string{"session/cancel": cancels, "$/cancel_request": `{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":2}}`} {
+		t.Run(name, func(t *testing.T) {
+			f := &fake{}
+			in, next, ended := editor(t, f)
+			say(t, in, strings.Replace(prompts, "hello", "/compact the names", 1))
+			<-f.came
+			say(t, in, cancel)
+			if got := next(`"id":2`); !strings.Contains(got, `"stopReason":"cancelled"`) {
+				t.Errorf("the prompt was answered by %s, want that it is cancelled", got)
+			}
+			if got := f.noted(); slices.Contains(got, "cancel") || slices.Contains(got, "message") {
+				t.Errorf("yaya got %q, want neither a message nor a cancellation of a turn", got)
+			}
+			say(t, in, strings.Replace(prompts, `"id":2`, `"id":3`, 1)) // the session has room for the next one
+			<-f.came
+			if err := in.Close(); err != nil {
+				t.Fatal(err)
+			}
+			next("nothing more")
+			if err := <-ended; err != nil {
+				t.Errorf("Serve = %v, want nil", err)
 			}
 		})
 	}

@@ -32,6 +32,8 @@ var errWithdrawn = errors.New("the editor has withdrawn the request")
 type handler interface {
 	request(method string, params []byte) func(ctx context.Context) (any, error)
 	notification(method string, params []byte)
+	// answered is called when the editor has got the result of a request.
+	answered(result any)
 }
 
 // conn is JSON-RPC 2.0 in lines, both ways. Its methods are safe for concurrent use.
@@ -134,6 +136,9 @@ func (c *conn) handle(ctx context.Context, id, method string, params []byte, don
 		delete(c.running, id)
 		c.mu.Unlock()
 		c.answer([]byte(id), result, err)
+		if err == nil {
+			c.h.answered(result)
+		}
 	})
 }
 

@@ -30,6 +30,8 @@ func (e *echo) request(method string, params []byte) func(context.Context) (any,
 
 func (e *echo) notification(method string, _ []byte) { e.told <- method }
 
+func (e *echo) answered(any) {}
+
 // connected returns a connection, what writes to it, and what reads the lines that it writes.
 func connected(t *testing.T) (*conn, *echo, io.WriteCloser, func() string) {
 	t.Helper()

@@ -90,7 +90,11 @@ func (s *session) cancel(t *turn) {
 // abandon cancels the turn of a prompt, or takes the prompt out of the queue; without one it does
 // nothing. A message that is on its way arrives first: until then, a running turn would be somebody else's.
 func (s *session) abandon(ctx context.Context, t *turn) error {
-	if t == nil {
+	switch {
+	case t == nil:
+		return nil
+	case t.stop != nil:
+		t.stop()
 		return nil
 	}
 	select {

@@ -37,11 +37,14 @@ type (
 		Session string `json:"sessionId"`
 	}
 	begun struct {
-		Session string `json:"sessionId"`
-		Modes   modes  `json:"modes"`
+		Session string         `json:"sessionId"`
+		Modes   modes          `json:"modes"`
+		Options []configOption `json:"configOptions,omitempty"`
 	}
 	loaded struct {
-		Modes modes `json:"modes"`
+		Modes   modes          `json:"modes"`
+		Options []configOption `json:"configOptions,omitempty"`
+		id      string
 	}
 	modes struct {
 		Current string `json:"currentModeId"`
@@ -59,6 +62,44 @@ type (
 	inMode struct {
 		Kind string `json:"sessionUpdate"`
 		Mode string `json:"currentModeId"`
+	}
+	configOption struct {
+		ID          string        `json:"id"`
+		Name        string        `json:"name"`
+		Description string        `json:"description"`
+		Category    string        `json:"category"`
+		Type        string        `json:"type"` // select
+		Now         string        `json:"currentValue"`
+		Options     []configValue `json:"options"`
+	}
+	configValue struct {
+		Value       string `json:"value"`
+		Name        string `json:"name"`
+		Description string `json:"description,omitempty"`
+	}
+	setOption struct {
+		Session string `json:"sessionId"`
+		Option  string `json:"configId"`
+		Value   string `json:"value"`
+	}
+	optionsNow struct {
+		Options []configOption `json:"configOptions"`
+	}
+	optionsChanged struct {
+		Kind    string         `json:"sessionUpdate"` // config_option_update
+		Options []configOption `json:"configOptions"`
+	}
+	offered struct {
+		Kind     string  `json:"sessionUpdate"` // available_commands_update
+		Commands []offer `json:"availableCommands"`
+	}
+	offer struct {
+		Name        string `json:"name"`
+		Description string `json:"description"`
+		Input       *hint  `json:"input,omitempty"`
+	}
+	hint struct {
+		Hint string `json:"hint"`
 	}
 	listing struct {
 		Folder string `json:"cwd"`
@@ -167,6 +208,9 @@ const (
 	completed = "completed"
 	failed    = "failed"
 )
+
+func (b begun) session() string  { return b.Session }
+func (l loaded) session() string { return l.id }
 
 func text(s string) block { return block{Type: "text", Text: s} }
 

@@ -107,6 +107,10 @@ func (s *session) take(ev chat.Event) {
 		s.ended(ev.TurnID, failure(d))
 	case "session_canceled":
 		s.ended(ev.TurnID, outcome{reason: "cancelled"})
+	case "model_changed":
+		if s.live {
+			s.modelChanged(ev.Data)
+		}
 	case "mode_changed":
 		if s.live {
 			s.update(inMode{"current_mode_update", d.Mode})

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/yaya-ai/yaya/internal/undo"
 )
 
 // The actions; each returns the request to yaya.
@@ -108,13 +110,18 @@ func (m *model) undo() action {
 		if err != nil {
 			return err
 		}
-		text := "undone: " + strings.Join(done.Files, ", ")
-		if len(done.Without) > 0 {
-			text += "; changed, too, and not covered: " + strings.Join(done.Without, ", ")
-		}
-		m.send(told{fmt.Sprintf("%s (%d more can be undone)", text, done.Left)})
+		m.send(told{Undone(done)})
 		return nil
 	}
+}
+
+// Undone says what was undone.
+func Undone(done undo.Undone) string {
+	text := "undone: " + strings.Join(done.Files, ", ")
+	if len(done.Without) > 0 {
+		text += "; changed, too, and not covered: " + strings.Join(done.Without, ", ")
+	}
+	return fmt.Sprintf("%s (%d more can be undone)", text, done.Left)
 }
 
 // compact has the earlier part of the conversation summarized for the model. It is an errand, because

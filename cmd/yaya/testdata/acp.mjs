@@ -15,12 +15,14 @@ const { zSessionNotification, zRequestPermissionRequest } = await import(pathToF
 const yaya = spawn(env.yaya, [...env.args, 'acp'], { stdio: ['pipe', 'pipe', 'inherit'], cwd: env.workspace });
 const exited = new Promise((done) => yaya.on('exit', (code, signal) => done(signal ?? code)));
 let seen = []; // updates
+let offered; // commands
 let answers = []; // what the next questions get
 const asked = [];
 const app = client({ name: 'an editor' })
   .onNotification('session/update', ({ params }) => {
     zSessionNotification.parse(params);
     seen.push(params.update);
+    if (params.update.sessionUpdate === 'available_commands_update') offered = params.update;
   })
   .onRequest('session/request_permission', async ({ params, signal }) => {
     zRequestPermissionRequest.parse(params);
@@ -63,7 +65,7 @@ await app.connectWith(ndJsonStream(Writable.toWeb(yaya.stdin), Readable.toWeb(ya
   await refused(ctx.request('session/load', { sessionId: 'sess_none', cwd: env.workspace, mcpServers: [] }), /-32002/);
   await refused(ctx.request('fs/nonsense', {}), /does not know.*-32601/);
 
-  const { sessionId, modes } = await ctx.request('session/new', { cwd: env.workspace, mcpServers: [{ name: 'of the editor', command: 'false', args: [], env: [] }] });
+  const { sessionId, modes, configOptions } = await ctx.request('session/new', { cwd: env.workspace, mcpServers: [{ name: 'of the editor', command: 'false', args: [], env: [] }] });
   const prompt = (...content) => {
     seen = [];
     return ctx.request('session/prompt', { sessionId, prompt: content.map((c) => (typeof c === 'string' ? { type: 'text', text: c } : c)) });
@@ -129,6 +131,31 @@ await app.connectWith(ndJsonStream(Writable.toWeb(yaya.stdin), Readable.toWeb(ya
   assert.equal(readFileSync(env.workspace + '/a.txt', 'utf8'), 'eins\n2\n');
   assert.deepEqual(seen.filter((u) => u.sessionUpdate === 'plan').map((u) => u.entries.map((e) => [e.content, e.status])), [[['look', 'completed'], ['edit', 'in_progress']]]);
 
+  // What yaya does itself.
+  while (!offered) await new Promise((done) => setTimeout(done, 10));
+  assert.deepEqual(offered.availableCommands.map((c) => c.name), ['compact', 'undo']);
+  assert.equal((await prompt('/undo')).stopReason, 'end_turn');
+  assert.match(says(), /^undone: a\.txt \(1 more/);
+  assert.equal(readFileSync(env.workspace + '/a.txt', 'utf8'), 'one\n2\n');
+  assert.equal((await prompt('/compact the names')).stopReason, 'end_turn');
+  assert.match(says(), /^The history has about \d+ tokens now; before, it had \d+/);
+
+  // The model of the session; a change from elsewhere is told.
+  const [model] = configOptions;
+  assert.deepEqual([configOptions.length, model.id, model.category], [1, 'model', 'model']);
+  assert.ok(model.options.some((o) => o.value === model.currentValue) && model.options.some((o) => o.value === 'second'));
+  await refused(ctx.request('session/set_config_option', { sessionId, configId: 'model', value: 'nosuch' }), /nosuch.*-32602/);
+  await refused(ctx.request('session/set_config_option', { sessionId, configId: 'speed', value: 'high' }), /speed.*-32602/);
+  seen = [];
+  const set = await ctx.request('session/set_config_option', { sessionId, configId: 'model', value: 'second' });
+  assert.equal(set.configOptions[0].currentValue, 'second');
+  while (!seen.some((u) => u.sessionUpdate === 'config_option_update' && u.configOptions[0].currentValue === 'second')) await new Promise((done) => setTimeout(done, 10));
+  await prompt('who are you');
+  assert.equal(says(), 'the second model');
+  await ctx.request('session/set_config_option', { sessionId, configId: 'model', value: model.currentValue });
+  await prompt('who are you');
+  assert.equal(says(), 'the first model');
+
   // Cancelled while it asks: the question is withdrawn, and the prompt is answered as cancelled.
   answers = ['wait'];
   const until = asked.length;
@@ -178,7 +205,7 @@ await app.connectWith(ndJsonStream(Writable.toWeb(yaya.stdin), Readable.toWeb(ya
   assert.deepEqual((await ctx.request('session/list', { cwd: '/nowhere' })).sessions, []);
   seen = [];
   await ctx.request('session/load', { sessionId, cwd: env.workspace, mcpServers: [] });
-  assert.match(says('user_message_chunk'), /^hellohellowhat is\na\.txt\n\/etc\/elsewhere\.txt:\n```\na `text`\n```\[picture\]patchrunrunreadeditrun(runhellorun)?break$/);
+  assert.match(says('user_message_chunk'), /^hellohellowhat is\na\.txt\n\/etc\/elsewhere\.txt:\n```\na `text`\n```\[picture\]patchrunrunreadeditwho are youwho are yourun(runhellorun)?break$/);
   assert.match(says(), /^hello from yaya, to a client of the protocolhello from yaya/);
   assert.deepEqual(calls().map((c) => [c.kind, c.statuses.at(-1)]), [['edit', 'completed'], ['execute', 'failed'], ['execute', 'failed'], ['read', 'completed'], ['think', 'completed'], ['edit', 'completed'], ['execute', 'failed'], ...(env.base ? [['execute', 'failed'], ['execute', 'failed']] : [])]);
   await refused(ctx.request('session/load', { sessionId, cwd: '/', mcpServers: [] }), /works in/);
