@@ -137,8 +137,8 @@ func providerAddCommand(g *daemon.Flags) *cobra.Command {
 never from the command line, which other users can see. Without a key, the plugin uses the
 one in yaya's environment, such as OPENAI_API_KEY or ANTHROPIC_API_KEY.
 
-With one of these names as ID, and without --plugin and --base-url, plugin and address are
-those of the service or program:
+With one of these names as ID, and without --base-url or another --plugin, plugin and
+address are those of the service or program:
 ` + presetHelp() + `.
 The key of a service whose API is like OpenAI's is then copied from its usual variable, such
 as GROQ_API_KEY, if it is set. Any other ID means OpenAI, unless --plugin or --base-url say

@@ -42,6 +42,9 @@ func (n newProvider) sets(field string) bool {
 // addressed reports whether a flag says where the provider is.
 func (n newProvider) addressed() bool { return n.base != "" || n.sets("base_url") }
 
+// keyed reports whether a flag gives the provider a key of its own.
+func (n newProvider) keyed() bool { return n.keyEnv != "" || n.keyStdin || n.sets("api_key") }
+
 // preset takes what the flags leave open from the preset of the ID, if there is one: none with an
 // address, or with another plugin, which say what the provider is. The key of the environment is copied
 // if the plugin would not use it: it does at its own address alone.
@@ -51,11 +54,11 @@ func (n newProvider) preset(id string) (_ newProvider, p models.Preset, ok bool)
 		return n, models.Preset{}, false
 	}
 	n.plug = p.Plugin
-	if p.Own {
-		return n, p, true
+	if p.Own && !n.keyed() {
+		return n, p, true // address and key are those of the plugin, which may be set otherwise
 	}
-	n.base = p.URL
-	if p.KeyVar != "" && n.keyEnv == "" && !n.keyStdin && !n.sets("api_key") && os.Getenv(p.KeyVar) != "" {
+	n.base = p.URL // a key goes to the service that the preset names, whatever the plugin's address is
+	if !p.Own && p.KeyVar != "" && !n.keyed() && os.Getenv(p.KeyVar) != "" {
 		n.keyEnv = p.KeyVar
 	}
 	return n, p, true
@@ -63,17 +66,18 @@ func (n newProvider) preset(id string) (_ newProvider, p models.Preset, ok bool)
 
 // tellPreset says what a provider has from a preset, and where its key is from.
 func tellPreset(w io.Writer, p models.Preset, made admin.Provider, keyEnv string) error {
-	key := ""
+	at, key := "at "+p.URL, ""
 	switch own := (config.Instance{Config: made.Config}).Text("api_key") != ""; {
 	case own && keyEnv != "":
 		key = "; its key is a copy of " + keyEnv
 	case own || p.Local:
 	case p.Own:
-		key = "; its key is that of yaya's environment, " + p.KeyVar
+		at = "with its address and its key"
+		key = fmt.Sprintf(" (unless you have set others, %s and %s in yaya's environment); yaya provider test %s tries them", p.URL, p.KeyVar, made.ID)
 	default:
 		key = fmt.Sprintf("; it has no key yet: yaya config set providers.%s.api_key -", made.ID)
 	}
-	_, err := fmt.Fprintf(w, "from the preset %s: the plugin %s, at %s%s\n", p.Name, p.Plugin, p.URL, key)
+	_, err := fmt.Fprintf(w, "from the preset %s: the plugin %s, %s%s\n", p.Name, p.Plugin, at, key)
 	return err
 }
 
@@ -99,7 +103,7 @@ func (n newProvider) checkModel(ctx context.Context, b *daemon.Backend, id strin
 	if !p.Own {
 		flags = "--base-url " + p.URL
 	}
-	return fmt.Errorf("%s is a model of %s, and the provider %s would be one of OpenAI: add %s, or use the ID %s (a service that passes requests on to %[2]s needs its --base-url; with OPENAI_BASE_URL, say --plugin %s)", n.model, p.Title, id, flags, p.Name, openAIPlugin)
+	return fmt.Errorf("%s is a model of %s, and the provider %s would be one of OpenAI: add %s, or use the ID %s (a service that passes requests on to %[2]s needs its --base-url; with OPENAI_BASE_URL, say --plugin %[6]s)", n.model, p.Title, id, flags, p.Name, openAIPlugin)
 }
 
 // request is the body that creates the provider.

@@ -27,7 +27,8 @@ func TestPresets(t *testing.T) {
 				b.serve()
 			}
 			for _, tt := range []struct{ args, plugin, url, key, said string }{
-				{"anthropic --model claude-sonnet-4-5", "llm-anthropic", "", "", "from the preset anthropic: the plugin llm-anthropic, at https://api.anthropic.com; its key is that of yaya's environment, ANTHROPIC_API_KEY"},
+				{"anthropic --model claude-sonnet-4-5", "llm-anthropic", "", "", "from the preset anthropic: the plugin llm-anthropic, with its address and its key (unless you have set others, https://api.anthropic.com and ANTHROPIC_API_KEY in yaya's environment)"},
+				{"openai --model gpt-5-mini --api-key-env GROQ_API_KEY", "llm-openai", "https://api.openai.com/v1", "canary-of-groq-0123456789", "at https://api.openai.com/v1; its key is a copy of GROQ_API_KEY"},
 				{"claude --model claude-sonnet-4-5", "llm-anthropic", "", "", "from the preset anthropic"},
 				{"gemini", "llm-gemini", "", "", "from the preset gemini"},
 				{"ollama --model qwen3", "llm-ollama", "", "", "from the preset ollama: the plugin llm-ollama, at http://127.0.0.1:11434\n"},
@@ -55,6 +56,7 @@ func TestPresets(t *testing.T) {
 			}
 			for args, want := range map[string]string{
 				"foo --model claude-sonnet-4-5":        "add --plugin llm-anthropic, or use the ID anthropic",
+				"bar --model claude-sonnet-4-5":        "requests on to Anthropic needs its --base-url; with OPENAI_BASE_URL, say --plugin llm-openai)",
 				"foo --model models/gemini-2.5-pro":    "add --plugin llm-gemini, or use the ID gemini",
 				"foo --model deepseek-chat":            "add --base-url https://api.deepseek.com/v1, or use the ID deepseek",
 				"my-anthropic --model claude-opus-4-5": "add --plugin llm-anthropic",
