@@ -3,13 +3,11 @@ package chat
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/yaya-ai/yaya/internal/undo"
 )
@@ -206,45 +204,6 @@ func (m *model) choice(name string) action {
 func (m *model) cancel() action {
 	id := m.id
 	return func() error { return m.api.Cancel(m.ctx, id) }
-}
-
-// say sends a message. While a turn runs, the message waits for its end, unless it steers the
-// turn.
-func (m *model) say(text, delivery string) action {
-	if delivery == "" {
-		delivery = "queue"
-	}
-	if m.errand != nil && m.errand.sends || m.errand == nil && len(m.ran[m.id]) > 0 || len(mentions(text)) > 0 {
-		return m.sayWith("sending the message", text, delivery, func(context.Context) (string, error) { return text, nil })
-	}
-	id, key := m.id, newMessage()
-	return func() error {
-		if err := m.api.deliver(m.ctx, id, key, []Part{{Type: "text", Text: text}}, delivery); err != nil {
-			return fmt.Errorf("%w; not sent: %s", err, text)
-		}
-		return nil
-	}
-}
-
-// newMessage returns the id of a new message.
-func newMessage() string { return "msg_" + strings.ToLower(rand.Text()) }
-
-// deliver sends a message, several times if yaya cannot be reached: the same id means the same message.
-func (c *Client) deliver(ctx context.Context, session, id string, parts []Part, delivery string) (err error) {
-	for try := range 5 {
-		if try > 0 {
-			select {
-			case <-time.After(time.Duration(try) * time.Second):
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-		}
-		err = c.Say(ctx, session, id, parts, delivery)
-		if refused, ok := errors.AsType[*Error](err); err == nil || (ok && refused.Status < 500) {
-			break
-		}
-	}
-	return err
 }
 
 // decide answers the shown question, once it has been visible for long enough.

@@ -2,7 +2,6 @@ package chat
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime/debug"
 
@@ -21,14 +20,6 @@ type errand struct {
 type returned struct {
 	errand *errand
 	then   func(*model)
-}
-
-// unsent is a message that was not sent: it goes back into the input.
-type unsent struct {
-	session, text string
-	command       bool // of the shell
-	err           error
-	key           string // of a message that may have arrived
 }
 
 // run starts an errand that the user asked for by typing a text. Its goroutine is waited for by [Run],
@@ -58,34 +49,6 @@ func (m *model) stopErrand() bool {
 	m.errand.cancel()
 	m.errand.what = "stopping"
 	return true
-}
-
-// takeBack puts a message that was not sent into the input, or where Ctrl+Y finds it; that of another
-// session waits until the user is there again.
-func (m *model) takeBack(u unsent) {
-	if errors.Is(u.err, context.Canceled) {
-		u.err = errors.New("stopped; the message was not sent")
-	}
-	if u.key != "" {
-		m.unsure = u
-	}
-	switch {
-	case u.session != m.id:
-		m.back[u.session] = u
-		m.complain(fmt.Errorf("a message to the session %s was not sent, and is in its input: %w", u.session, u.err))
-	case m.input.Value() == "":
-		m.restore(u)
-		m.complain(u.err)
-	default:
-		m.killed = u.text
-		m.complain(fmt.Errorf("%w; Ctrl+Y brings the message back", u.err))
-	}
-}
-
-// restore puts a message that was not sent into the empty input.
-func (m *model) restore(u unsent) {
-	m.input.SetValue(u.text)
-	m.bang = u.command
 }
 
 // guarded runs what a goroutine of the chat does. If that panics, the program ends with the panic: a

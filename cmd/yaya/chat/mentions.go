@@ -80,12 +80,8 @@ func (m *model) sayWith(what, typed, delivery string, text func(ctx context.Cont
 	id, api := m.id, m.api
 	var said []outcome // goes with the message
 	said = append(said, m.ran[id]...)
-	all, key := mentions(typed), newMessage()
-	again := m.unsure.session == id && m.unsure.text == typed
-	if again { // it may have arrived: the same id is the same message
-		key = m.unsure.key
-	}
-	m.unsure = unsent{}
+	all := mentions(typed)
+	key, again := m.keyOf(typed)
 	return m.run(what, typed, true, func(ctx context.Context) func(*model) {
 		sending, lost := false, false
 		err := func() error {
@@ -114,8 +110,8 @@ func (m *model) sayWith(what, typed, delivery string, text func(ctx context.Cont
 			}
 			sending = true
 			err = api.deliver(m.ctx, id, key, append([]Part{{Type: "text", Text: body}}, parts...), delivery)
-			if refused, ok := errors.AsType[*Error](err); ok && again && refused.Code == "idempotency_conflict" {
-				return nil // it has arrived, with attachments of other names
+			if known(err, again) {
+				return nil
 			}
 			return err
 		}()

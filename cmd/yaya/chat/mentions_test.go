@@ -221,33 +221,72 @@ func TestSentAgain(t *testing.T) {
 		"as it is":                {[]string{enter}, 0, true, ""},
 		"which had arrived":       {[]string{enter}, http.StatusConflict, true, ""},
 		"changed":                 {[]string{"!", enter}, 0, false, ""},
-		"changed, and refused":    {[]string{"!", enter}, http.StatusConflict, false, "see @docs:doc://guide!"},
-		"as it is, twice refused": {[]string{enter}, http.StatusBadRequest, true, "see @docs:doc://guide"},
+		"changed, and refused":    {[]string{"!", enter}, http.StatusConflict, false, "TEXT!"},
+		"as it is, twice refused": {[]string{enter}, http.StatusBadRequest, true, "TEXT"},
 	} {
-		t.Run(name, func(t *testing.T) {
+		for _, text := range []string{"see @docs:doc://guide", "hello"} {
+			t.Run(name+"/"+text, func(t *testing.T) { sentAgain(t, text, c.keys, c.again, c.same, c.input) })
+		}
+	}
+}
+
+// sentAgain sends a text that fails late, then types keys, of which the second sending gets the status.
+func sentAgain(t *testing.T, text string, keys []string, status int, same bool, input string) {
+	synctest.Test(t, func(t *testing.T) {
+		x, o := mentioning(t)
+		o.down = func(try int) int {
+			if try < 5 {
+				return http.StatusBadGateway
+			}
+			return status
+		}
+		x.keys(text, enter)
+		time.Sleep(time.Minute)
+		x.settle()
+		if got := x.m.input.Value(); got != text || len(o.keys) != 5 {
+			t.Fatalf("after %d tries the input is %q below %q, want the message after 5", len(o.keys), got, x.m.note)
+		}
+		x.keys(keys...)
+		if got := o.keys[4] == o.keys[5]; got != same || len(o.keys) != 6 {
+			t.Errorf("the ids are %q, want the last the same: %v", o.keys, same)
+		}
+		if got := x.m.input.Value(); got != strings.ReplaceAll(input, "TEXT", text) {
+			t.Errorf("then the input is %q below %q, want %q", got, x.m.note, input)
+		}
+	})
+}
+
+// The same words later are another message: after others, and when the first has arrived after all, which
+// empties the input.
+func TestSameWordsLater(t *testing.T) {
+	for _, text := range []string{"see @docs:doc://guide", "hello"} {
+		for _, arrives := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {
 				x, o := mentioning(t)
 				o.down = func(try int) int {
 					if try < 5 {
 						return http.StatusBadGateway
 					}
-					return c.again
+					return 0
 				}
-				x.keys("see @docs:doc://guide", enter)
+				x.keys(text, enter)
 				time.Sleep(time.Minute)
 				x.settle()
-				if got := x.m.input.Value(); got != "see @docs:doc://guide" || len(o.keys) != 5 {
-					t.Fatalf("after %d tries the input is %q below %q, want the message after 5", len(o.keys), got, x.m.note)
+				if arrives {
+					x.m.send(happened{"sess_1", []Event{{Type: "message_added", Data: json.RawMessage(fmt.Sprintf(`{"message":{"id":%q,"role":"user"}}`, o.keys[4]))}}})
+					x.settle()
+					if got := x.m.input.Value(); got != "" || !strings.Contains(x.m.note, "has arrived") {
+						t.Errorf("when the message arrives after all, the input is %q below %q, want it empty", got, x.m.note)
+					}
+				} else {
+					x.keys(strings.Repeat("\x7f", len(text)), "another", enter)
 				}
-				x.keys(c.keys...)
-				if same := o.keys[4] == o.keys[5]; same != c.same || len(o.keys) != 6 {
-					t.Errorf("the ids are %q, want the last the same: %v", o.keys, c.same)
-				}
-				if got := x.m.input.Value(); got != c.input {
-					t.Errorf("then the input is %q below %q, want %q", got, x.m.note, c.input)
+				x.keys(text, enter)
+				if last := len(o.keys) - 1; o.keys[last] == o.keys[4] {
+					t.Errorf("%q was sent later with the id of the message before it, arrived: %v", text, arrives)
 				}
 			})
-		})
+		}
 	}
 }
 

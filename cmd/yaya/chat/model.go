@@ -135,6 +135,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			for _, ev := range msg.events {
 				m.t.take(ev)
 			}
+			m.arrived(msg.events)
 			cmd = m.do(m.learn(msg.events))
 		}
 	case linked:
