@@ -56,7 +56,9 @@ func (a *agent) setOption(ctx context.Context, p setOption) (any, error) {
 
 // modelChanged tells the editor that the session has another model, which may come from elsewhere.
 func (s *session) modelChanged(data []byte) {
-	var now struct{ Model string }
+	var now struct {
+		Model string `json:"model"`
+	}
 	if json.Unmarshal(data, &now) != nil {
 		return // from a newer yaya
 	}

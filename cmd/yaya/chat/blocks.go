@@ -133,9 +133,7 @@ func (m *model) tool(b block) []string {
 		mark = screen.Paint(m.palette.Good, "✓")
 	}
 	head := mark + " " + screen.Paint(screen.Bold, screen.Clean(c.name, 80))
-	if c.progress != "" && !c.done {
-		head += "  " + screen.Clean(c.progress, maxResult)
-	} else if !m.details {
+	if !m.details {
 		head += "  " + screen.Clean(short(c.name, c.input), maxResult)
 	}
 	out := []string{ansi.Truncate(head, m.room(), "…")}
@@ -159,6 +157,9 @@ func (m *model) tool(b block) []string {
 		if more {
 			add(screen.Faint, []string{"… (Ctrl+T shows all)"})
 		}
+	}
+	if c.progress != "" && !c.done {
+		out = append(out, screen.Paint(screen.Faint, "└ "+ansi.Truncate(screen.Clean(c.progress, maxResult), m.room()-2, "…")))
 	}
 	if c.brief != "" {
 		out = append(out, screen.Paint(screen.Faint, "└ ")+screen.Paint(style, ansi.Truncate(screen.Clean(c.brief, maxResult), m.room()-2, "…")))

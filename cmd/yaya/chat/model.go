@@ -115,7 +115,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	var cmd tea.Cmd
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
-		m.width, m.height = max(msg.Width, 20), max(msg.Height, 10)
+		m.width, m.height = max(msg.Width, 20), max(msg.Height, 2)
 		m.redraw()
 		m.input.SetWidth(m.width)
 	case tea.KeyPressMsg:

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -183,6 +184,34 @@ func TestResize(t *testing.T) {
 		y.take(append(conversation(), delta(answer))...)
 		if want := y.text(); small != want {
 			t.Errorf("after the resize the screen is\n%s\nwant\n%s", small, want)
+		}
+	})
+}
+
+// However low the window is, what is typed is on it, with the cursor.
+func TestLowWindow(t *testing.T) {
+	for height := 2; height <= 12; height++ {
+		synctest.Test(t, func(t *testing.T) {
+			x := start(t, 80, height, colorprofile.ANSI256)
+			x.take(conversation()...)
+			x.m.send(failed{errors.New(strings.Repeat("a long error ", 40))})
+			x.keys("hello")
+			lines := strings.Split(x.text(), "\n")
+			if at := x.emu.CursorPosition().Y; at >= len(lines) || !strings.Contains(lines[at], "hello") {
+				t.Errorf("in %d lines the screen is\n%s\nwant the input at the cursor, in line %d", height, x.text(), at)
+			}
+		})
+	}
+}
+
+// While a command runs, it is shown with the last line that it has written.
+func TestLiveOutput(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := start(t, 80, 24, colorprofile.ANSI256)
+		x.take(ev("turn_started", "t1", `{"model":"m"}`), ev("tool_call_started", "t1", `{"tool_call":{"id":"c1","name":"shell","input":{"command":"make test"}}}`),
+			ev("tool_progress", "t1", `{"tool_call_id":"c1","progress":33,"message":"first\nsecond\n"}`))
+		if got := x.text(); !strings.Contains(got, "shell  make test\n") || !strings.Contains(got, "└ second\n") || strings.Contains(got, "33") {
+			t.Errorf("the screen is\n%s\nwant the command, and below it the line second", got)
 		}
 	})
 }

@@ -31,13 +31,10 @@ func (m *model) say(text, delivery string) action {
 	key, again := m.keyOf(text)
 	return func() error {
 		err := m.api.deliver(m.ctx, id, key, []Part{{Type: "text", Text: text}}, delivery)
-		if known(err, again) || m.ctx.Err() != nil {
-			return nil
-		}
-		if err != nil {
+		if err != nil && !known(err, again) && m.ctx.Err() == nil {
 			m.send(unsent{session: id, text: text, err: err, key: key})
 		}
-		return nil
+		return nil //nolint:nilerr // the message goes back into the input, with the error
 	}
 }
 
@@ -67,7 +64,11 @@ func (m *model) arrived(events []Event) {
 		return
 	}
 	for _, ev := range events {
-		var d struct{ Message struct{ ID string } }
+		var d struct {
+			Message struct {
+				ID string `json:"id"`
+			} `json:"message"`
+		}
 		if ev.Type != "message_added" || json.Unmarshal(ev.Data, &d) != nil || d.Message.ID != u.key {
 			continue
 		}

@@ -340,11 +340,15 @@ func (t *transcript) progress(raw json.RawMessage) {
 	if b == nil || b.tool.done {
 		return
 	}
-	b.tool.progress = fmt.Sprint(p.Progress)
-	if p.Total != nil {
-		b.tool.progress += fmt.Sprintf(" of %v", *p.Total)
+	said := strings.TrimSpace(p.Message) // of a command, the last lines of its output
+	said = strings.TrimSpace(said[strings.LastIndexByte(said, '\n')+1:])
+	switch {
+	case p.Total != nil:
+		said = strings.TrimSpace(fmt.Sprintf("%v of %v %s", p.Progress, *p.Total, said))
+	case said == "":
+		said = fmt.Sprint(p.Progress) // of a command, which has a message, it counts bytes
 	}
-	b.tool.progress += " " + p.Message
+	b.tool.progress = said
 	t.changes++
 }
 

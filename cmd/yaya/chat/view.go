@@ -58,7 +58,10 @@ func (m *model) screen() string {
 	}
 	tail = append(tail, strings.Split(m.input.View(), "\n")...)
 	tail = append(tail, m.facts())
-	room := max(m.height-len(tail), 3)
+	// In a low window the input stays, and the lines above it go.
+	least := min(3, max(0, m.height-1-m.input.Height()))
+	tail = tail[max(0, len(tail)-(m.height-least)):]
+	room := max(m.height-len(tail), 0)
 	if len(bottom) > room {
 		bottom = append(bottom, screen.Paint(m.palette.Accent, "The question does not fit on the screen: press PgUp to see the rest."))
 	}
