@@ -31,8 +31,9 @@ working when you leave; without a daemon, everything runs in this process.
 Enter sends a message, and Alt+Enter adds a line. While the agent works, Enter queues the
 message for after the turn, and Ctrl+S steers: the agent gets it at its next step. Esc or
 Ctrl+C stops your command, or else the turn; Ctrl+C twice, or Ctrl+D, leaves. Alt+Y, Alt+S
-and Alt+N answer a question with yes, yes for this session, and no. Up and Down bring back
-earlier messages. Ctrl+O opens another session, and /help lists the rest.
+and Alt+N answer a question with yes, with yes also to the same call later in this session,
+and with no. Up and Down bring back earlier messages. Ctrl+O opens another session, and
+/help lists the rest.
 
 @FILE names a file, @SERVER:URI adds a resource of a connected MCP server to the message,
 and /SERVER:PROMPT NAME=VALUE sends a prompt of one; Tab completes all of them. !COMMAND

@@ -131,19 +131,14 @@ func (s *session) asked(q chat.Ask) question {
 	}}
 }
 
-// planned is the plan that a call of todo makes.
-func planned(input json.RawMessage) (plan, bool) {
-	var in struct {
-		Steps []struct {
-			Text  string `json:"text"`
-			State string `json:"state"`
-		} `json:"steps"`
-	}
-	if json.Unmarshal(input, &in) != nil {
+// planned is the plan that a call makes, if it makes one.
+func planned(c call) (plan, bool) {
+	steps, ok := chat.Steps(c.Name, c.Input)
+	if !ok {
 		return plan{}, false
 	}
 	out := plan{Kind: "plan", Entries: []entry{}}
-	for _, s := range in.Steps {
+	for _, s := range steps {
 		status := map[string]string{"doing": "in_progress", "done": "completed"}[s.State]
 		out.Entries = append(out.Entries, entry{s.Text, "medium", cmp.Or(status, "pending")})
 	}

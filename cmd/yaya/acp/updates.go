@@ -88,10 +88,8 @@ func (s *session) take(ev chat.Event) {
 		}
 	case "tool_call_started":
 		s.announce(d.ToolCall, running)
-		if d.ToolCall.Name == "todo" {
-			if p, ok := planned(d.ToolCall.Input); ok {
-				s.update(p)
-			}
+		if p, ok := planned(d.ToolCall); ok {
+			s.update(p)
 		}
 	case "tool_call_completed":
 		s.result(d)

@@ -133,7 +133,13 @@ func (m *model) tool(b block) []string {
 		mark = screen.Paint(m.palette.Good, "✓")
 	}
 	head := mark + " " + screen.Paint(screen.Bold, screen.Clean(c.name, 80))
-	if !m.details {
+	plan, isPlan := Steps(c.name, c.input)
+	says, steps := m.steps(plan)
+	switch {
+	case m.details:
+	case isPlan:
+		head += "  " + says
+	default:
 		head += "  " + screen.Clean(short(c.name, c.input), maxResult)
 	}
 	out := []string{ansi.Truncate(head, m.room(), "…")}
@@ -149,6 +155,8 @@ func (m *model) tool(b block) []string {
 		if b.text != "" {
 			add(screen.Faint, screen.Lines(b.text, m.room()-2))
 		}
+	} else if isPlan {
+		add("", steps)
 	} else {
 		shown, more := callargs.Change(c.name, c.input, maxDiff)
 		for _, l := range shown {

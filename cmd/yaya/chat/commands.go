@@ -39,7 +39,7 @@ func commands() []command {
 		{"queue", "TEXT", "queue a message for after the turn (Enter)", func(m *model, arg string) action { return m.say(arg, "queue") }, nil},
 		{"steer", "TEXT", "send a message to the running turn (Ctrl+S)", func(m *model, arg string) action { return m.say(arg, "steer") }, nil},
 		{"approve", "", "approve the call (Alt+Y)", func(m *model, _ string) action { return m.decide("approve", "") }, nil},
-		{"session", "", "approve it for the whole session (Alt+S)", func(m *model, _ string) action { return m.decide("approve_for_session", "") }, nil},
+		{"session", "", "approve it, and the same call later in this session (Alt+S)", func(m *model, _ string) action { return m.decide("approve_for_session", "") }, nil},
 		{"reject", "[WHY]", "reject the call (Alt+N)", func(m *model, arg string) action { return m.decide("deny", arg) }, nil},
 		{"forget", "", "do not send the output of your commands with the next message", func(m *model, _ string) action { m.forget(); return nil }, nil},
 		{"details", "", "show the arguments and results of tools (Ctrl+T)", func(m *model, _ string) action { m.details = !m.details; m.redraw(); return nil }, nil},

@@ -90,7 +90,7 @@ func TestPlanIsVisible(t *testing.T) {
 			t.Errorf("the question is\n%s\nwant %q in it", got, want)
 		}
 	}
-	if strings.Contains(got, "for this session") {
+	if strings.Contains(got, "Alt+S") {
 		t.Errorf("the question is\n%s\nwant no answer for the whole session", got)
 	}
 	m.now = func() time.Time { return m.since.Add(time.Hour) }

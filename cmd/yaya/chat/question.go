@@ -56,8 +56,11 @@ func (m *model) question() []string {
 	}
 	key := func(name string) string { return screen.Paint(wait+screen.Bold, name) }
 	keys := key("Alt+Y") + " yes  "
-	if !isPlan { // each plan is another one
+	switch {
+	case folder:
 		keys += key("Alt+S") + " yes, for this session  "
+	case !isPlan: // each plan is another one
+		keys += key("Alt+S") + " yes, the same later, too  "
 	}
 	keys += key("Alt+N") + " no (your input is the reason)"
 	return append(out, strings.Split(ansi.Wrap(keys, m.width, ""), "\n")...)

@@ -188,6 +188,19 @@ func TestResize(t *testing.T) {
 	})
 }
 
+// The plan of the agent is a list of its steps.
+func TestPlanOfSteps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := start(t, 80, 24, colorprofile.ANSI256)
+		x.take(ev("tool_call_started", "t1", `{"tool_call":{"id":"c1","name":"todo","input":{"steps":[{"text":"look at it","state":"done"},{"text":"change it\u202e","state":"doing"},{"text":"check"}]}}}`))
+		golden(t, "80x24-steps", x.styled())
+		x.take(ev("tool_call_started", "t1", `{"tool_call":{"id":"c2","name":"server__todo","input":{"steps":"x"}}}`))
+		if got := x.text(); !strings.Contains(got, "server__todo  steps=x") {
+			t.Errorf("the screen is\n%s\nwant the other call as its arguments", got)
+		}
+	})
+}
+
 // However low the window is, what is typed is on it, with the cursor.
 func TestLowWindow(t *testing.T) {
 	for height := 2; height <= 12; height++ {

@@ -292,8 +292,10 @@ func answered(typ string, d data) string {
 		return strings.TrimPrefix(d.Tool+": ", ": ") + Withdrawn(d.Reason)
 	case typ == "approval_denied":
 		return strings.TrimSuffix("rejected "+d.Tool+": "+d.Reason, ": ")
-	case d.ForAll:
+	case d.ForAll && d.Tool == trustTool:
 		return "approved " + d.Tool + " for this session"
+	case d.ForAll:
+		return "approved this call of " + d.Tool + ", also later in this session"
 	}
 	return "approved " + d.Tool
 }
