@@ -211,7 +211,7 @@ func lockFile(root *os.Root) (*os.File, error) {
 		pid, _ := io.ReadAll(io.LimitReader(f, 32)) //nolint:forbidigo // bounded by the reader
 		_ = f.Close()
 		if errors.Is(err, hostfile.ErrLocked) {
-			return nil, fmt.Errorf("%w on %s (process %s); stop it, or choose another --data-dir", errRunning, root.Name(), strings.TrimSpace(string(pid)))
+			return nil, fmt.Errorf("%w on %s (process %s); stop it, or choose another --data-dir; a yaya chat or yaya acp that runs alone has the directory for itself: with yaya serve, any number of them share it", errRunning, root.Name(), strings.TrimSpace(string(pid)))
 		}
 		return nil, fmt.Errorf("lock: %w", err)
 	}

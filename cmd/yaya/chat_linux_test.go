@@ -323,16 +323,29 @@ say before; "$@"; say first; read x; fg >/dev/null; say second; read x; fg >/dev
 func TestChatAlone(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
-	p := b.ptyWith([]string{"NO_COLOR=1"}, "chat", "--workspace", b.workspace())
+	ws := b.workspace()
+	p := b.ptyWith([]string{"NO_COLOR=1"}, "chat", "--workspace", ws)
 	p.wait("idle")
+	p.wait("no model is configured")
+	if out, err := b.run("session", "undo", "sess_x"); err == nil || !strings.Contains(out, "with yaya serve, any number of them share it") {
+		t.Errorf("beside a chat that runs alone, a change of a session = %v, %s; want the remedy", err, out)
+	}
 	p.keys("\x1a") // Ctrl+Z, with no shell that could continue it
 	p.wait("there is no shell to go back to")
 	p.say("hello alone")
 	p.wait("echo: hello alone")
 	p.keys("\x03")
 	p.keys("\x03")
+	p.wait("to continue: yaya chat --session sess_")
 	p.end()
 	p.closed()
+	// The last session of the folder goes on, with a first message.
+	again := b.pty("chat", "--workspace", ws, "--continue", "hello again")
+	again.wait("echo: hello alone")
+	again.wait("echo: hello again")
+	again.keys("\x03")
+	again.keys("\x03")
+	again.end()
 	if colour := regexp.MustCompile(`\x1b\[([0-9]+;)*[34][0-7](;[0-9]+)*m`).FindString(p.out.String()); colour != "" {
 		t.Errorf("NO_COLOR: the terminal got %q", colour)
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"time"
 
@@ -22,7 +23,7 @@ import (
 func chatCommand(g *daemon.Flags) *cobra.Command {
 	var o chat.Options
 	c := &cobra.Command{
-		Use:   "chat",
+		Use:   "chat [MESSAGE]",
 		Short: "Chat with an agent in the terminal",
 		Long: `Chat with an agent in the terminal. You see its text as it is written, the tools that it
 calls, and the approvals that it needs. The chat uses the running daemon, which keeps
@@ -40,10 +41,15 @@ and /SERVER:PROMPT NAME=VALUE sends a prompt of one; Tab completes all of them. 
 runs a command in your shell, as you and without a sandbox, in the folder of the session;
 its output goes with your next message.`,
 		Example: `  yaya chat
+  yaya chat 'why do the tests fail?'
+  yaya chat --continue                # the last session of this folder
   yaya chat --session run_abc123
   yaya chat --workspace ~/src/project`,
-		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				o.Message = strings.TrimSpace(args[0])
+			}
 			in, isFile := c.InOrStdin().(*os.File)
 			if !isFile || !term.IsTerminal(int(in.Fd())) { //nolint:gosec // a descriptor fits
 				return errors.New("yaya chat needs a terminal; use yaya run without one")
@@ -71,6 +77,8 @@ its output goes with your next message.`,
 		},
 	}
 	c.Flags().StringVar(&o.Session, "session", "", "`id` of the session to continue (default a new one)")
+	c.Flags().BoolVarP(&o.Last, "continue", "c", false, "continue the last session of the folder; without one, start it")
+	c.MarkFlagsMutuallyExclusive("session", "continue")
 	c.Flags().StringVar(&o.Workspace, "workspace", ".", "`folder` that the agent works in")
 	return c
 }

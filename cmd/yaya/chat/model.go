@@ -78,6 +78,7 @@ type model struct {
 	procs   *proc.Manager        // of the user's commands
 	ran     map[string][]outcome // commands that the next message of a session tells of
 	back    map[string]unsent    // messages of other sessions that were not sent
+	first   action               // at the start
 	unsure  unsent               // the last message that may have arrived although its sending failed
 	bang    bool                 // the input begins with a ! that the user has typed
 	laid    *layout
@@ -95,7 +96,7 @@ func newModel(ctx context.Context, api *Client, workspace string) *model {
 }
 
 // Init implements [tea.Model].
-func (*model) Init() tea.Cmd { return nil }
+func (m *model) Init() tea.Cmd { return m.do(m.first) }
 
 // do runs an action in the background.
 func (m *model) do(a action) tea.Cmd {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 
 	tea "charm.land/bubbletea/v2"
 )
@@ -12,11 +13,34 @@ import (
 // Options are the initial settings of the chat.
 type Options struct {
 	Session   string // session to continue; "" starts one
+	Last      bool   // continue the session of the folder that has changed last, if there is one
+	Message   string // is sent at the start, unless it is ""
 	Workspace string // of new sessions
 	Home      string // the user's folder, "" if it is not known
 	Data      string // the data directory, for the history
 	In        io.Reader
 	Out       io.Writer
+}
+
+// echoProvider is the provider that comes with yaya and is no model: it answers before there is another one.
+const echoProvider = "llm-echo"
+
+// last returns the session of a folder that has changed last, "" if there is none.
+func (c *Client) last(ctx context.Context, folder string) (string, error) {
+	for cursor := ""; ; {
+		all, next, err := c.Sessions(ctx, cursor)
+		if err != nil {
+			return "", err
+		}
+		for _, s := range all {
+			if filepath.Clean(s.Workspace) == filepath.Clean(folder) {
+				return s.ID, nil
+			}
+		}
+		if cursor = next; cursor == "" {
+			return "", nil
+		}
+	}
 }
 
 // Run runs the chat in a terminal until its user leaves, or ctx ends.
@@ -25,7 +49,10 @@ func Run(ctx context.Context, api *Client, o Options) error {
 	defer cancel()
 	first := Session{ID: o.Session}
 	var err error
-	if o.Session == "" {
+	if first.ID == "" && o.Last {
+		first.ID, err = api.last(ctx, o.Workspace)
+	}
+	if err == nil && first.ID == "" {
 		first.ID, err = api.New(ctx, o.Workspace)
 	}
 	if err == nil {
@@ -46,6 +73,12 @@ func Run(ctx context.Context, api *Client, o Options) error {
 	m.send = p.Send
 	m.suspend = func() error { return stop(p) }
 	m.switchTo(first)
+	if first.Answering.Provider == echoProvider {
+		m.say0("no model is configured: the answers are echoes. To add one: yaya provider add anthropic --model claude-sonnet-4-5 --api-key-stdin --use (or another of yaya provider add --help)")
+	}
+	if o.Message != "" {
+		m.first = m.say(o.Message, "")
+	}
 	end := watchStops(p.Send)
 	_, err = p.Run()
 	cancel()
@@ -57,6 +90,9 @@ func Run(ctx context.Context, api *Client, o Options) error {
 	}
 	if errors.Is(err, tea.ErrProgramPanic) {
 		return err
+	}
+	if len(m.t.blocks) > 0 {
+		_, _ = fmt.Fprintf(o.Out, "to continue: yaya chat --session %s\n", m.id) // the terminal may be gone
 	}
 	if errors.Is(err, tea.ErrProgramKilled) || errors.Is(err, context.Canceled) {
 		err = nil // it was told to stop
