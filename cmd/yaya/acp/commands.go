@@ -10,7 +10,7 @@ import (
 	"github.com/yaya-ai/yaya/cmd/yaya/chat"
 )
 
-// command is what a prompt can begin with, behind a slash, that yaya does itself. do returns what the
+// command is an errand that yaya does itself, for a prompt of a slash and its name. do returns what the
 // editor shows.
 type command struct {
 	name, description, hint string

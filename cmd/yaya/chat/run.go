@@ -22,7 +22,7 @@ type Options struct {
 	Out       io.Writer
 }
 
-// echoProvider is the provider that comes with yaya and is no model: it answers before there is another one.
+// echoProvider is the provider that answers before a model is configured.
 const echoProvider = "llm-echo"
 
 // last returns the session of a folder that has changed last, "" if there is none.
