@@ -27,14 +27,16 @@ func texts(lines []Line) (out []string) {
 	return out
 }
 
-// USE-4: an edit is shown as a diff of its two texts, which hides nothing of either.
+// USE-4: an edit is shown as a diff of its two texts, which hides nothing that differs.
 func TestEditIsADiff(t *testing.T) {
 	for _, c := range []struct{ name, before, after, want string }{
 		{"a line between others", "a\nb\nc\n", "a\nB\nc\n", " a|-b|+B| c"},
 		{"two places", "a\nb\nc\nd\n", "A\nb\nc\nD\n", "-a|+A| b| c|-d|+D"},
 		{"a new line", "a\nc", "a\nb\nc", " a|+b| c"},
 		{"nothing new", "a\nb\n", "", "-a|-b"},
-		{"an end of line", "a", "a\n", "-a|+a"},
+		{"within a line", "a", "b", "-a|+b"},
+		{"far apart", "a\n1\n2\n3\n4\n5\n6\n7\n8\nb\n", "A\n1\n2\n3\n4\n5\n6\n7\n8\nB\n", "-a|+A| 1| 2| 3|…| 6| 7| 8|-b|+B"},
+		{"an end of line", "a", "a\n", `-a|\ No newline at end of file|+a`},
 		{"another end of line", "a\r\n", "a\n", "-a\r|+a"},
 		{"a line that looks like a sign", "-x\n", "+x\n", "--x|++x"},
 	} {
@@ -58,14 +60,14 @@ func TestEditIsADiff(t *testing.T) {
 	}
 }
 
-// The change that is shown of a call has the changed lines and few around them.
+// The change that is shown of a call has its first lines.
 func TestChange(t *testing.T) {
-	long := strings.Repeat("same\n", 30)
-	got, more := Change("edit", of(t, "a\n"+long+"b\n", "A\n"+long+"B\n"), 16)
-	if s := strings.Join(texts(got), "|"); s != "-a|+A| same| same|…| same| same|-b|+B" || more {
+	edit := of(t, "a\nb\nc\n", "A\nb\nc\n")
+	got, more := Change("edit", edit, 16)
+	if s := strings.Join(texts(got), "|"); s != "-a|+A| b| c" || more {
 		t.Errorf("the change is %s, more: %v", s, more)
 	}
-	if got, more = Change("edit", of(t, "a\n"+long+"b\n", "A\n"+long+"B\n"), 3); len(got) != 3 || !more {
+	if got, more = Change("edit", edit, 3); len(got) != 3 || !more {
 		t.Errorf("of the change, %d lines are shown, more: %v; want 3 and more", len(got), more)
 	}
 	patch, err := json.Marshal(map[string]string{"patch": "*** Begin Patch\n*** Update File: a\n@@\n-x\n+y\n*** End Patch\n"})
