@@ -312,11 +312,11 @@ func TestTest(t *testing.T) {
 	deadline := time.Now().Add(eventually.Limit)
 	for { // until the plugin has heard of it
 		code, body := w.do("POST", "/api/llm-providers/bad/test", "")
-		if code == 200 && strings.Contains(body, `"ok":false`) && strings.Contains(body, "status: no key") {
+		if code == 200 && strings.Contains(body, `"ok":false`) && strings.Contains(body, "status 401: no key") {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf(`got %d %s; want 200 with the failure "status: no key"`, code, body)
+			t.Fatalf(`got %d %s; want 200 with the failure "status 401: no key"`, code, body)
 		}
 	}
 	w.mu.Lock()

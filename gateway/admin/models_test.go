@@ -25,7 +25,7 @@ func TestTestMeasures(t *testing.T) {
 			}
 		}
 	}
-	for id, want := range map[string]string{"caller": `"tools":"yes"`, "talker": `"tools":"no"`, "broken": `"tools":"failed","tool_error":"status: no tools here"`} {
+	for id, want := range map[string]string{"caller": `"tools":"yes"`, "talker": `"tools":"no"`, "broken": `"tools":"failed","tool_error":"status 400: no tools here"`} {
 		eventually.True(t, "the script of "+id+" is in force", func() bool { // until the plugin has heard of it
 			_, body := w.do("POST", "/api/llm-providers/"+id+"/test?measure=true", "")
 			return strings.Contains(body, want) && strings.Contains(body, `"first_ms":`) && strings.Contains(body, `"ok":true`)

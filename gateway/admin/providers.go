@@ -212,7 +212,7 @@ func (a *API) createProvider(ctx context.Context, body newProvider) (*outProvide
 		return nil, api.Fail(http.StatusBadRequest, "%q cannot be an id: 3 to 64 lower-case letters, digits and dashes, no dash at either end", id)
 	}
 	if a.cfg.Settings.Providers().GetInstance(id) != nil {
-		return nil, api.Fail(http.StatusConflict, "there is a provider %q already", id)
+		return nil, api.Fail(http.StatusConflict, "there is a provider %q already: to change it, yaya config set providers.%s.FIELD VALUE (a key: yaya config set providers.%s.api_key -), or the page", id, id, id)
 	}
 	if err := a.checkFields(id, body.Config); err != nil {
 		return nil, err

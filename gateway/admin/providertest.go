@@ -118,6 +118,9 @@ func (a *API) prompt(ctx context.Context, i config.Instance, timeout time.Durati
 		switch p := ev.Payload.(type) {
 		case event.LLMError:
 			out.problem = fmt.Sprintf("%s: %s", p.EffectiveKind(), p.Error)
+			if p.StatusCode != 0 {
+				out.problem = fmt.Sprintf("status %d: %s", p.StatusCode, p.Error)
+			}
 		case event.LLMResponse:
 			out.answer = p
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/yaya-ai/yaya/internal/lazyregexp"
 	"github.com/yaya-ai/yaya/internal/proc"
 	"github.com/yaya-ai/yaya/internal/screen"
+	"github.com/yaya-ai/yaya/internal/worded"
 )
 
 // Limits of the user's commands.
@@ -76,7 +77,7 @@ func (m *model) forget() {
 		return
 	}
 	delete(m.ran, m.id)
-	m.say1(fmt.Sprintf("forgot the output of %d commands", n))
+	m.say1("forgot the output of " + worded.Count(n, "command", "commands"))
 }
 
 // execute runs a command in the user's shell until it ends or ctx does. Then everything that it has
