@@ -38,6 +38,13 @@ func of(name string, info fs.FileInfo) (ID, uint64, error) {
 	return ID{uint64(st.Dev), st.Ino}, uint64(st.Nlink), nil //nolint:gosec,unconvert // their types differ by system
 }
 
+// Described is [Identify] for a description, without the number of names; ok is false where a description
+// does not have it.
+func Described(info fs.FileInfo) (id ID, ok bool) {
+	id, _, err := of("", info)
+	return id, err == nil
+}
+
 // Inode is the number by which a file that replaces another one of its size and time is
 // noticed; 0 where a description does not have it.
 func Inode(info fs.FileInfo) uint64 {

@@ -50,6 +50,9 @@ func identified(f *os.File, err error) (ID, uint64, error) {
 	return Identify(f, nil)
 }
 
+// Described knows nothing here: a description does not have it.
+func Described(fs.FileInfo) (id ID, ok bool) { return ID{}, false }
+
 // Inode returns 0: a description does not have it here.
 func Inode(fs.FileInfo) uint64 { return 0 }
 

@@ -1,16 +1,12 @@
 package undo
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
-	"path"
-	"time"
-	"unicode/utf8"
 
 	"github.com/yaya-ai/yaya/internal/atomicfile"
 	"github.com/yaya-ai/yaya/internal/hostfile"
@@ -60,93 +56,6 @@ func (s *Store) folder(session string) (*kept, error) {
 
 func (k *kept) close() { _ = k.root.Close() } // its files are closed
 
-// tick is by how much the times of files are coarser than ours at most.
-const tick = 20 * time.Millisecond
-
-// picture is a workspace at one moment.
-type picture struct {
-	files map[string]*content
-	at    map[string]seen // of the files
-	dirs  map[string]fs.FileMode
-	large map[string]seen // files that are not kept: too large, with a secret, or with a name that is not text
-	left  map[string]bool // files and folders of which nothing is known, "." for some of them
-	part  bool            // one of left is a file that could not be looked at
-}
-
-// there reports whether a path that the picture does not have may have been a file.
-func (p picture) there(at string) bool {
-	for ; ; at = path.Dir(at) {
-		if p.left[at] {
-			return true
-		}
-		if at == "." {
-			return false
-		}
-	}
-}
-
-// look notes the state of a workspace and keeps the content of files that it has not seen as they
-// are.
-func (k *kept) look(ctx context.Context, w *workspace.Workspace) (picture, error) {
-	was, recent := k.seen(), time.Now().Add(-tick).UnixNano()
-	now, total := map[string]known{}, int64(0)
-	out := picture{files: map[string]*content{}, at: map[string]seen{}, dirs: map[string]fs.FileMode{}, large: map[string]seen{}, left: map[string]bool{}}
-	leave := func(p string) { out.left[p] = true }
-	err := w.WalkAll(ctx, ".", func(e workspace.Entry) error {
-		switch {
-		case workspace.IsTemp(e.Path) && e.Dir:
-			return fs.SkipDir
-		case workspace.IsTemp(e.Path): // an edit that overlaps removes its temporary file itself
-			return nil
-		case e.Dir:
-			if mode, ok, err := folderMode(w, e.Path); ok && err == nil {
-				out.dirs[e.Path] = mode
-			}
-			return nil
-		}
-		info, err := w.Root().Lstat(e.Path)
-		if err != nil || !info.Mode().IsRegular() {
-			leave(e.Path) // it has just changed
-			out.part = true
-			return nil //nolint:nilerr // and a change of it is not this call's
-		}
-		at := identify(info)
-		if total += info.Size(); info.Size() > maxFile || len(now) == maxFiles || total > maxBytes || !utf8.ValidString(e.Path) {
-			total -= info.Size()
-			out.large[e.Path] = at
-			return nil
-		}
-		before, ok := was[e.Path]
-		if !ok || before.seen != at {
-			c, data, err := read(w, e.Path)
-			if err != nil || c == nil {
-				leave(e.Path) // it cannot be read, has several names, or is gone
-				out.part = true
-				return nil //nolint:nilerr // and is not covered
-			}
-			if c, err = k.put(c, data); err != nil {
-				return err
-			}
-			if c.SHA == "" {
-				out.large[e.Path] = at
-				return nil
-			}
-			before = known{at, c.SHA}
-		}
-		if max(at.CTime, at.Time) > recent {
-			before.seen = seen{} // it may change again without another time
-		}
-		now[e.Path], out.at[e.Path] = before, at
-		out.files[e.Path] = &content{SHA: before.SHA, Mode: at.Mode}
-		return nil
-	}, leave)
-	if err != nil {
-		return picture{}, err
-	}
-	out.part = out.part || out.left["."]
-	return out, k.store(seenFile, now)
-}
-
 // seen returns the files of the last look. They only save reading them again.
 func (k *kept) seen() map[string]known {
 	was := map[string]known{}
@@ -154,10 +63,6 @@ func (k *kept) seen() map[string]known {
 		return map[string]known{}
 	}
 	return was
-}
-
-func identify(info fs.FileInfo) seen {
-	return seen{Size: info.Size(), Time: info.ModTime().UnixNano(), Mode: info.Mode().Perm(), Inode: hostfile.Inode(info), CTime: changed(info)}
 }
 
 // keep notes the state of a file and keeps its content.

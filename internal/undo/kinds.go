@@ -85,43 +85,13 @@ func (g *group) replaced(w *workspace.Workspace, p string, now picture, st *step
 			return fs.SkipAll
 		}
 		o, since, err := look(w, p)
-		if err != nil || !d.IsDir() && since.Before(g.since) {
+		if err != nil || !d.IsDir() && g.older(since) {
 			return nil //nolint:nilerr // it is older than the step, and was moved there
 		}
 		st.Others = append(st.Others, o)
 		return nil
 	})
 	return true
-}
-
-// unkept returns the state of a file whose content was covered and no longer is: it has become too large,
-// say. It is nil if the content is older than the step, which has moved it there: undo must not remove it.
-func (g *group) unkept(w *workspace.Workspace, p string) *content {
-	info, err := w.Root().Lstat(p)
-	if err != nil || !info.Mode().IsRegular() {
-		return nil
-	}
-	is, was := identify(info), g.first.at[p]
-	if info.ModTime().Before(g.since) && (is.Inode == 0 || is.Inode != was.Inode) {
-		return nil
-	}
-	return &content{Mode: is.Mode, Seen: is}
-}
-
-// moved reports whether a file at a new path is older than the step and was not covered: the step has
-// moved it there, from an ignored folder say, and its content is nowhere else. Undo must not remove it.
-// Where the system does not tell when a file was made, that is so for all that look old.
-func (g *group) moved(w *workspace.Workspace, p string, is seen) bool {
-	if is.Time >= g.since.UnixNano() {
-		return false
-	}
-	for _, was := range g.first.at {
-		if is.Inode != 0 && was.Inode == is.Inode {
-			return false
-		}
-	}
-	made, known := born(w.Root(), p)
-	return !known || made.Before(g.since)
 }
 
 // leftUnkept reports whether a file is as [group.unkept] has seen it, perhaps under another path.

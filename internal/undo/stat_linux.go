@@ -1,8 +1,10 @@
 package undo
 
 import (
+	"errors"
 	"io/fs"
 	"os"
+	"path"
 	"syscall"
 	"time"
 
@@ -17,15 +19,31 @@ func changed(info fs.FileInfo) int64 {
 	return 0
 }
 
-// born returns when a file was made, if the file system knows that.
-func born(root *os.Root, name string) (at time.Time, known bool) {
-	f, err := root.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0) // it may be a pipe since
+// clock returns the time now, no later than the times that files get from now on.
+func clock() time.Time {
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &now); err != nil {
+		return time.Now().Add(-tick)
+	}
+	return time.Unix(now.Unix())
+}
+
+// born returns when a file was made, if the file system knows that. A link is not followed.
+func born(root *os.Root, name string, _ fs.FileInfo) (at time.Time, known bool) {
+	dir, err := root.Open(path.Dir(name))
 	if err != nil {
 		return time.Time{}, false
 	}
-	defer func() { _ = f.Close() }() // nothing was written
+	defer func() { _ = dir.Close() }() // nothing was written
+	raw, err := dir.SyscallConn()
+	if err != nil {
+		return time.Time{}, false
+	}
 	var st unix.Statx_t
-	if err := unix.Statx(int(f.Fd()), "", unix.AT_EMPTY_PATH, unix.STATX_BTIME, &st); err != nil || st.Mask&unix.STATX_BTIME == 0 { //nolint:gosec // a descriptor fits
+	cerr := raw.Control(func(fd uintptr) {
+		err = unix.Statx(int(fd), path.Base(name), unix.AT_SYMLINK_NOFOLLOW, unix.STATX_BTIME, &st) //nolint:gosec // a descriptor fits
+	})
+	if errors.Join(err, cerr) != nil || st.Mask&unix.STATX_BTIME == 0 {
 		return time.Time{}, false
 	}
 	return time.Unix(st.Btime.Sec, int64(st.Btime.Nsec)), true

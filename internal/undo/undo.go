@@ -26,7 +26,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"io/fs"
-	"maps"
 	"os"
 	"path"
 	"slices"
@@ -138,7 +137,7 @@ type group struct {
 	first  picture
 	before map[string]*content
 	tools  []string
-	since  time.Time       // nothing that its calls have made is older
+	began  time.Time       // nothing that its calls have made is older
 	noted  map[string]bool // paths whose others are in the step
 }
 
@@ -164,7 +163,7 @@ func (s *Store) Begin(ctx context.Context, session, tool string, w *workspace.Wo
 		return nil, errors.New("a call in another folder is running")
 	}
 	if g == nil {
-		g = &group{dir: w.Dir(), before: map[string]*content{}, since: time.Now().Add(-tick), noted: map[string]bool{}}
+		g = &group{dir: w.Dir(), before: map[string]*content{}, noted: map[string]bool{}}
 	}
 	if len(paths) == 0 {
 		now, err := at.look(ctx, w)
@@ -194,7 +193,9 @@ func (s *Store) Begin(ctx context.Context, session, tool string, w *workspace.Wo
 		}
 		g.before[p] = c
 	}
-	g.calls++
+	if g.calls++; g.calls == 1 {
+		g.began = clock()
+	}
 	if !slices.Contains(g.tools, tool) {
 		g.tools = append(g.tools, tool)
 	}
@@ -242,51 +243,6 @@ func (c *Change) Done(ctx context.Context) (same bool, err error) {
 		return g.whole && !g.first.part && !now.part, nil
 	}
 	return false, at.add(st)
-}
-
-// compare adds to a step the files that have changed.
-func (g *group) compare(at *kept, w *workspace.Workspace, now picture, st *step) {
-	for _, p := range slices.Sorted(maps.Keys(g.before)) {
-		before, after := g.before[p], now.files[p]
-		if after == nil { // gone, named, or left out by a .gitignore that is new
-			var err error
-			after, err = at.keep(w, p)
-			switch {
-			case err == nil, errors.Is(err, workspace.ErrShared) && after != nil && !before.equal(after):
-			case before == nil || before.SHA == "":
-				st.Without = append(st.Without, p)
-				continue
-			case notRegular(err) && g.replaced(w, p, now, st): // by a folder, say
-			case !notRegular(err): // it cannot be read
-				after = &content{}
-			default:
-				st.Without = append(st.Without, p)
-				continue
-			}
-		}
-		switch {
-		case before != nil && before.SHA == "", before == nil && after != nil && after.SHA == "":
-			st.Without = append(st.Without, p)
-		case after != nil && after.SHA == "":
-			st.Files = append(st.Files, file{p, before, g.unkept(w, p)})
-		case !before.equal(after):
-			st.Files = append(st.Files, file{p, before, after})
-		}
-	}
-	for _, p := range slices.Sorted(maps.Keys(now.files)) {
-		if _, known := g.before[p]; known {
-			continue
-		}
-		switch was, large := g.first.large[p]; {
-		case large && was != now.at[p]:
-			st.Without = append(st.Without, p)
-		case large || g.first.there(p): // a file that was there, and is not known, is not a new one
-		case g.moved(w, p, now.at[p]):
-			st.Without = append(st.Without, p)
-		default:
-			st.Files = append(st.Files, file{p, nil, now.files[p]})
-		}
-	}
 }
 
 // Undo undoes the last step of a session: its files are as before it, all of them or none. It

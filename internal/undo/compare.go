@@ -1,0 +1,100 @@
+package undo
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/yaya-ai/yaya/internal/hostfile"
+	"github.com/yaya-ai/yaya/internal/workspace"
+)
+
+// compare adds to a step the files that have changed.
+func (g *group) compare(at *kept, w *workspace.Workspace, now picture, st *step) {
+	for _, p := range slices.Sorted(maps.Keys(g.before)) {
+		before, after := g.before[p], now.files[p]
+		if after == nil { // gone, named, or left out by a .gitignore that is new
+			var err error
+			after, err = at.keep(w, p)
+			switch {
+			case err == nil, errors.Is(err, workspace.ErrShared) && after != nil && !before.equal(after):
+			case before == nil || before.SHA == "":
+				st.Without = append(st.Without, p)
+				continue
+			case notRegular(err) && g.replaced(w, p, now, st): // by a folder, say
+			case !notRegular(err): // it cannot be read
+				after = &content{}
+			default:
+				st.Without = append(st.Without, p)
+				continue
+			}
+		}
+		g.record(w, p, before, after, st)
+	}
+	for _, p := range slices.Sorted(maps.Keys(now.files)) {
+		if _, known := g.before[p]; known {
+			continue
+		}
+		switch was, large := g.first.large[p]; {
+		case large && was != now.at[p]:
+			st.Without = append(st.Without, p)
+		case large || g.first.there(p): // a file that was there, and is not known, is not a new one
+		default:
+			g.record(w, p, nil, now.files[p], st)
+		}
+	}
+}
+
+// record adds to a step the change of a file.
+func (g *group) record(w *workspace.Workspace, p string, before, after *content, st *step) {
+	added := after != nil && (before == nil || after.SHA == "" || after.SHA != before.SHA) // content
+	switch {
+	case before != nil && before.SHA == "", before == nil && after != nil && after.SHA == "":
+		st.Without = append(st.Without, p)
+	case added && g.moved(w, p) && before == nil:
+		st.Without = append(st.Without, p)
+	case added && g.moved(w, p):
+		st.Files = append(st.Files, file{p, before, nil}) // undo goes on when it is somewhere else
+	case after != nil && after.SHA == "":
+		st.Files = append(st.Files, file{p, before, unkept(w, p)})
+	case !before.equal(after):
+		st.Files = append(st.Files, file{p, before, after})
+	}
+}
+
+// unkept returns the state of a file whose content was covered and no longer is: it has become too large,
+// say.
+func unkept(w *workspace.Workspace, p string) *content {
+	info, err := w.Root().Lstat(p)
+	if err != nil || !info.Mode().IsRegular() {
+		return nil
+	}
+	is := identify(info)
+	return &content{Mode: is.Mode, Seen: is}
+}
+
+// moved reports whether a file was there before the step, and not covered: the step has moved it to this
+// path, from an ignored folder say, and its content is nowhere else. Undo must not remove it.
+func (g *group) moved(w *workspace.Workspace, p string) bool {
+	info, err := w.Root().Lstat(p)
+	if !g.whole || err != nil || !info.Mode().IsRegular() {
+		return false
+	}
+	id, identified := hostfile.Described(info)
+	covered := g.before[p] != nil
+	switch {
+	case identified && g.first.ids[id]:
+		return false
+	case !identified && covered: // when it was made says nothing, it may be the same file
+		return g.older(info.ModTime())
+	}
+	// Other times can be set, and change with the content.
+	if made, known := born(w.Root(), p, info); known {
+		return g.older(made)
+	}
+	return g.first.rest[id] || g.older(info.ModTime()) // another file may have had its number
+}
+
+// older reports whether a time of a file is before the step.
+func (g *group) older(at time.Time) bool { return at.Before(g.began) }
