@@ -12,12 +12,21 @@ import (
 
 // compare adds to a step the files that have changed.
 func (g *group) compare(at *kept, w *workspace.Workspace, now picture, st *step) {
+	respelled := map[string]bool{} // paths of files that are found under their earlier paths, too
 	for _, p := range slices.Sorted(maps.Keys(g.before)) {
 		before, after := g.before[p], now.files[p]
 		if after == nil { // gone, named, or left out by a .gitignore that is new
 			var err error
 			after, err = at.keep(w, p)
+			other := ""
+			if info, ierr := w.Root().Lstat(p); ierr == nil && err == nil { // and not through a link
+				other = now.spelled(p, info)
+				respelled[other] = true
+			}
 			switch {
+			case before == nil && other != "":
+				st.Without = append(st.Without, p)
+				continue
 			case err == nil, errors.Is(err, workspace.ErrShared) && after != nil && !before.equal(after):
 			case before == nil || before.SHA == "":
 				st.Without = append(st.Without, p)
@@ -40,6 +49,8 @@ func (g *group) compare(at *kept, w *workspace.Workspace, now picture, st *step)
 		case large && was != now.at[p]:
 			st.Without = append(st.Without, p)
 		case large || g.first.there(p): // a file that was there, and is not known, is not a new one
+		case respelled[p]: // to remove it would be to remove the file of the other path
+			st.Without = append(st.Without, p)
 		default:
 			g.record(w, p, nil, now.files[p], st)
 		}
@@ -84,7 +95,7 @@ func (g *group) moved(w *workspace.Workspace, p string) bool {
 	id, identified := hostfile.Described(info)
 	covered := g.before[p] != nil
 	switch {
-	case identified && g.first.ids[id]:
+	case identified && g.first.ids[id] != "":
 		return false
 	case !identified && covered: // when it was made says nothing, it may be the same file
 		return g.older(info.ModTime())

@@ -3,6 +3,9 @@ package undo
 import (
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/yaya-ai/yaya/internal/hostfile"
@@ -17,6 +20,76 @@ func openDir(t *testing.T) *workspace.Workspace {
 	}
 	t.Cleanup(func() { _ = w.Close() })
 	return w
+}
+
+// AGT-4: a file or folder that changes only how its name is spelled, on a file system that finds it under both
+// names, is not a new one: undo would remove the only one. It is named, and its content is as before.
+func TestOtherSpellings(t *testing.T) {
+	root, err := os.OpenRoot(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = root.Close() }()
+	at, err := New(root, func([]byte) bool { return false }).folder("s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer at.close()
+	w := openDir(t)
+	write := func(text string) {
+		if err := os.WriteFile(filepath.Join(w.Dir(), "readme"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("one")
+	if err := os.Mkdir(filepath.Join(w.Dir(), "dir"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	// respelled is a picture in which the entries have other names than those by which they are found here.
+	respelled := func() picture {
+		now, err := at.look(t.Context(), w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		now.files["README"], now.at["README"], now.dirs["DIR"] = now.files["readme"], now.at["readme"], now.dirs["dir"]
+		delete(now.files, "readme")
+		delete(now.dirs, "dir")
+		for id, p := range now.ids {
+			now.ids[id] = strings.ToUpper(p)
+		}
+		return now
+	}
+	first, err := at.look(t.Context(), w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, changed := range map[string][]file{"one": nil, "two": {{"readme", first.files["readme"], &content{SHA: sum([]byte("two")), Mode: 0o600}}}} {
+		write(text)
+		var st step
+		g := &group{whole: true, first: first, before: first.files, noted: map[string]bool{}}
+		now := respelled()
+		g.compare(at, w, now, &st)
+		g.compareFolders(w, now, &st)
+		if !reflect.DeepEqual(st.Files, changed) || len(st.Folders) > 0 || !slices.Equal(st.Without, []string{"README", "DIR/"}) {
+			t.Errorf("%s: the step has %+v, %+v, without %q; want %+v, and that both names are told", text, st.Files, st.Folders, st.Without, changed)
+		}
+	}
+	var st step
+	g := &group{whole: true, first: first, before: map[string]*content{"readme": first.files["readme"], "Readme": nil}, noted: map[string]bool{}}
+	write("one")
+	now := respelled()
+	for id, p := range now.ids { // an edit has named the file by another name
+		if p == "README" {
+			now.files["readme"], now.ids[id] = now.files["README"], "readme"
+			delete(now.files, "README")
+		}
+	}
+	if err := os.Rename(filepath.Join(w.Dir(), "readme"), filepath.Join(w.Dir(), "Readme")); err != nil {
+		t.Fatal(err)
+	}
+	if g.compare(at, w, now, &st); len(st.Files) > 0 || !slices.Equal(st.Without, []string{"Readme"}) {
+		t.Errorf("the step has %+v, without %q; want the file named", st.Files, st.Without)
+	}
 }
 
 // AGT-4: a file of another file system is not taken for a covered one with the same number.
@@ -34,11 +107,11 @@ func TestMovedFromAnotherFileSystem(t *testing.T) {
 		t.Skip("a description does not have the number of a file")
 	}
 	g := &group{whole: true, first: newPicture(), began: info.ModTime().Add(24 * 3600 * 1e9)}
-	g.first.ids[hostfile.ID{Dev: id.Dev + 1, Ino: id.Ino}] = true
+	g.first.ids[hostfile.ID{Dev: id.Dev + 1, Ino: id.Ino}] = "covered"
 	if !g.moved(w, "p") {
 		t.Error("the file counts as made by the step, want that it was there before")
 	}
-	g.first.ids[id] = true
+	g.first.ids[id] = "p"
 	if g.moved(w, "p") {
 		t.Error("the covered file counts as one that was not covered")
 	}

@@ -39,11 +39,17 @@ func folderMode(w *workspace.Workspace, p string) (mode fs.FileMode, ok bool, er
 // compareFolders adds to a step the folders that are new or gone, or have other permissions. A folder that
 // is left out now, by a .gitignore that is new, counts as unchanged.
 func (g *group) compareFolders(w *workspace.Workspace, now picture, st *step) {
+	respelled := map[string]bool{} // as in compare
 	for _, p := range slices.Sorted(maps.Keys(g.first.dirs)) {
 		before := g.first.dirs[p]
 		after, seen := now.dirs[p]
 		if !seen {
 			_, there, err := folderMode(w, p)
+			if at, _ := obstacle(w, p); at == p { // and it is not found through a link
+				if info, err := w.Root().Lstat(p); err == nil {
+					respelled[now.spelled(p, info)] = true
+				}
+			}
 			if !there {
 				st.Folders = append(st.Folders, folder{Path: p, Before: before, Gone: err == nil, Unseen: err != nil})
 			}
@@ -52,7 +58,12 @@ func (g *group) compareFolders(w *workspace.Workspace, now picture, st *step) {
 		}
 	}
 	for _, p := range slices.Sorted(maps.Keys(now.dirs)) {
-		if _, known := g.first.dirs[p]; !known && !g.first.there(p) {
+		_, known := g.first.dirs[p]
+		switch {
+		case known || g.first.there(p):
+		case respelled[p]:
+			st.Without = append(st.Without, p+"/")
+		default:
 			st.Folders = append(st.Folders, folder{Path: p, New: true})
 		}
 	}

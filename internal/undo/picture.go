@@ -4,6 +4,7 @@ import (
 	"context"
 	"io/fs"
 	"path"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -23,14 +24,14 @@ type picture struct {
 	left  map[string]bool // files and folders of which nothing is known, "." for some of them
 	part  bool            // one of left is a file that could not be looked at
 
-	ids  map[hostfile.ID]bool // of the files, where the system tells
-	rest map[hostfile.ID]bool // of the other files that were seen
+	ids  map[hostfile.ID]string // the paths of the files and folders, where the system tells
+	rest map[hostfile.ID]bool   // the other files that were seen
 }
 
 func newPicture() picture {
 	return picture{
 		files: map[string]*content{}, at: map[string]seen{}, dirs: map[string]fs.FileMode{}, large: map[string]seen{}, left: map[string]bool{},
-		ids: map[hostfile.ID]bool{}, rest: map[hostfile.ID]bool{},
+		ids: map[hostfile.ID]string{}, rest: map[hostfile.ID]bool{},
 	}
 }
 
@@ -59,13 +60,15 @@ func (k *kept) look(ctx context.Context, w *workspace.Workspace) (picture, error
 			return fs.SkipDir
 		case workspace.IsTemp(e.Path): // an edit that overlaps removes its temporary file itself
 			return nil
-		case e.Dir:
-			if mode, ok, err := folderMode(w, e.Path); ok && err == nil {
-				out.dirs[e.Path] = mode
+		}
+		info, err := w.Root().Lstat(e.Path)
+		if e.Dir {
+			if err == nil && info.IsDir() {
+				out.dirs[e.Path] = info.Mode() & modeBits
+				out.identify(e.Path, info)
 			}
 			return nil
 		}
-		info, err := w.Root().Lstat(e.Path)
 		if err != nil || !info.Mode().IsRegular() {
 			leave(e.Path) // it has just changed
 			out.part = true
@@ -98,7 +101,8 @@ func (k *kept) look(ctx context.Context, w *workspace.Workspace) (picture, error
 		if max(at.CTime, at.Time) > recent {
 			before.seen = seen{} // it may change again without another time
 		}
-		now[e.Path], out.at[e.Path], out.ids[id] = before, at, identified
+		now[e.Path], out.at[e.Path] = before, at
+		out.identify(e.Path, info)
 		out.files[e.Path] = &content{SHA: before.SHA, Mode: at.Mode}
 		return nil
 	}, leave)
@@ -107,6 +111,33 @@ func (k *kept) look(ctx context.Context, w *workspace.Workspace) (picture, error
 	}
 	out.part = out.part || out.left["."]
 	return out, k.store(seenFile, now)
+}
+
+// identify notes which file or folder is at a path.
+func (p picture) identify(at string, info fs.FileInfo) {
+	if id, ok := hostfile.Described(info); ok {
+		p.ids[id] = at
+	}
+}
+
+// spelled returns the path of a file or folder of the picture, which may have it under another one than
+// asked for: some file systems ignore case, or how a character is composed. It is "" for one that the
+// picture does not have.
+func (p picture) spelled(at string, info fs.FileInfo) string {
+	if id, ok := hostfile.Described(info); ok {
+		return p.ids[id]
+	}
+	for other := range p.files {
+		if strings.EqualFold(other, at) {
+			return other
+		}
+	}
+	for other := range p.dirs {
+		if strings.EqualFold(other, at) {
+			return other
+		}
+	}
+	return ""
 }
 
 func identify(info fs.FileInfo) seen {
