@@ -102,10 +102,15 @@ func (g *group) moved(w *workspace.Workspace, p string) bool {
 	}
 	// Other times can be set, and change with the content.
 	if made, known := born(w.Root(), p, info); known {
-		return g.older(made)
+		return g.older(made) || made.Before(g.began) && g.first.rest[id]
 	}
 	return g.first.rest[id] || g.older(info.ModTime()) // another file may have had its number
 }
 
 // older reports whether a time of a file is before the step.
-func (g *group) older(at time.Time) bool { return at.Before(g.began) }
+func (g *group) older(at time.Time) bool {
+	if at.Nanosecond() == 0 {
+		return at.Add(coarse).Before(g.began)
+	}
+	return at.Before(g.began)
+}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/yaya-ai/yaya/internal/hostfile"
 	"github.com/yaya-ai/yaya/internal/workspace"
@@ -106,7 +107,7 @@ func TestMovedFromAnotherFileSystem(t *testing.T) {
 	if !ok {
 		t.Skip("a description does not have the number of a file")
 	}
-	g := &group{whole: true, first: newPicture(), began: info.ModTime().Add(24 * 3600 * 1e9)}
+	g := &group{whole: true, first: newPicture(), began: info.ModTime().Add(time.Hour)}
 	g.first.ids[hostfile.ID{Dev: id.Dev + 1, Ino: id.Ino}] = "covered"
 	if !g.moved(w, "p") {
 		t.Error("the file counts as made by the step, want that it was there before")
@@ -114,5 +115,29 @@ func TestMovedFromAnotherFileSystem(t *testing.T) {
 	g.first.ids[id] = "p"
 	if g.moved(w, "p") {
 		t.Error("the covered file counts as one that was not covered")
+	}
+}
+
+// AGT-4: where the times of files are whole seconds, or two, a file of this second may change again without
+// another time, and one that the step has made may look older than it.
+func TestCoarseTimes(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 678, time.UTC)
+	for name, tc := range map[string]struct {
+		at             time.Time
+		settled, older bool
+	}{
+		"this second":                {now.Truncate(time.Second), false, false},
+		"two seconds":                {now.Truncate(2 * time.Second), false, false},
+		"whole seconds, long ago":    {now.Truncate(time.Minute), true, true},
+		"just now":                   {now.Add(-time.Millisecond), false, true},
+		"fine times, of this second": {now.Add(-100 * time.Millisecond), true, true},
+		"to come":                    {now.Add(time.Hour), false, false},
+	} {
+		if got := settled(tc.at, now); got != tc.settled {
+			t.Errorf("%s: settled = %v, want %v", name, got, tc.settled)
+		}
+		if got := (&group{began: now}).older(tc.at); got != tc.older {
+			t.Errorf("%s: older = %v, want %v", name, got, tc.older)
+		}
 	}
 }

@@ -12,8 +12,20 @@ import (
 	"github.com/yaya-ai/yaya/internal/workspace"
 )
 
-// tick is by how much the times of files are coarser than ours at most.
-const tick = 20 * time.Millisecond
+// By how much the times of files are coarser than ours at most, and those of file systems that have no
+// fractions of seconds.
+const (
+	tick   = 20 * time.Millisecond
+	coarse = 2100 * time.Millisecond
+)
+
+// settled reports whether a file that changes from now on gets another time than it has.
+func settled(at, now time.Time) bool {
+	if at.Nanosecond() == 0 {
+		return at.Add(coarse).Before(now)
+	}
+	return at.Add(tick).Before(now)
+}
 
 // picture is a workspace at one moment.
 type picture struct {
@@ -50,7 +62,7 @@ func (p picture) there(at string) bool {
 // look notes the state of a workspace and keeps the content of files that it has not seen as they
 // are.
 func (k *kept) look(ctx context.Context, w *workspace.Workspace) (picture, error) {
-	was, recent := k.seen(), time.Now().Add(-tick).UnixNano()
+	was, began := k.seen(), time.Now()
 	now, total := map[string]known{}, int64(0)
 	out := newPicture()
 	leave := func(p string) { out.left[p] = true }
@@ -98,7 +110,7 @@ func (k *kept) look(ctx context.Context, w *workspace.Workspace) (picture, error
 			}
 			before = known{at, c.SHA}
 		}
-		if max(at.CTime, at.Time) > recent {
+		if !settled(time.Unix(0, at.CTime), began) || !settled(time.Unix(0, at.Time), began) {
 			before.seen = seen{} // it may change again without another time
 		}
 		now[e.Path], out.at[e.Path] = before, at
