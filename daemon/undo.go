@@ -2,11 +2,13 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 
 	"github.com/yaya-ai/yaya/internal/masked"
 	steps "github.com/yaya-ai/yaya/internal/undo"
+	"github.com/yaya-ai/yaya/internal/workspace"
 	"github.com/yaya-ai/yaya/kernel/event"
 )
 
@@ -33,7 +35,18 @@ func openUndo(data *os.Root, secrets *masked.Secrets) (*undoable, error) {
 // Close closes the folder.
 func (u *undoable) Close() error { return u.root.Close() }
 
-// undoLast undoes the last changes of a session and its sub-agents.
+// undoLast undoes the last changes of a session and its sub-agents, in a folder that is trusted.
 func (c *core) undoLast(ctx context.Context, session string) (steps.Undone, error) {
-	return c.undone.Undo(ctx, event.Root(session), c.st.guard.Open)
+	return c.undone.Undo(ctx, event.Root(session), func(dir string) (*workspace.Workspace, error) {
+		w, trusted, err := c.gate.Reopen(session, dir)
+		switch {
+		case w == nil:
+			return nil, err
+		case err != nil:
+			return nil, errors.Join(err, w.Close())
+		case !trusted:
+			return nil, errors.Join(fmt.Errorf("%w: trust it with yaya trust %s", steps.ErrUntrusted, dir), w.Close())
+		}
+		return w, nil
+	})
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -107,5 +108,42 @@ func TestSessionUndo(t *testing.T) {
 	got := model.Requests()
 	if text := fmt.Sprint(got[len(got)-1].Body["messages"]); strings.Count(text, "[note of yaya: undo]") != 3 {
 		t.Errorf("the model is told %s, want three notes", text)
+	}
+}
+
+// AGT-4: an undo writes only to the folder that the agent changed, and only while it is trusted.
+func TestUndoOnlyInItsFolder(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	b.provider(fakeModel(t,
+		fakellm.Step{ToolCalls: []fakellm.Call{{Name: "apply_patch", Args: `{"patch":"--- /dev/null\n+++ b/keys\n@@ -0,0 +1 @@\n+evil\n"}`}}},
+		fakellm.Step{ToolCalls: []fakellm.Call{{Name: "apply_patch", Args: `{"patch":"--- a/keys\n+++ /dev/null\n@@ -1 +0,0 @@\n-evil\n"}`}}},
+		fakellm.Step{Text: "done"},
+	))
+	b.must("config", "set", "approval.rules", `[{"tool":"apply_patch","decision":"allow"}]`)
+	b.serve()
+	ws, victim := b.folder("ws"), b.folder("victim")
+	id := b.turn(ws, "go")
+	b.until(id, "", "turn_completed")
+	if err := errors.Join(os.Rename(ws, ws+"2"), os.Symlink(victim, ws)); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := b.run("session", "undo", id); err == nil || there(t, filepath.Join(victim, "keys")) {
+		t.Errorf("with a link to a folder that is not trusted: %v, %s; want a refusal, and nothing there", err, out)
+	}
+	b.must("trust", "--yes", victim)
+	if status, out := b.v1("POST", "/sessions/"+id+"/undo", ""); status != 409 || !strings.Contains(fmt.Sprint(out), "other_folder") || there(t, filepath.Join(victim, "keys")) {
+		t.Errorf("with a link to one that is: %d %v; want 409, other_folder, and nothing there", status, out)
+	}
+	if err := errors.Join(os.Remove(ws), os.Rename(ws+"2", ws)); err != nil {
+		t.Fatal(err)
+	}
+	b.must("trust", "revoke", ws)
+	if out, err := b.run("session", "undo", id); err == nil || !strings.Contains(out, "yaya trust") || there(t, filepath.Join(ws, "keys")) {
+		t.Errorf("with the folder not trusted: %v, %s; want a refusal with the remedy", err, out)
+	}
+	b.must("trust", "--yes", ws)
+	if out := b.must("session", "undo", id); !there(t, filepath.Join(ws, "keys")) {
+		t.Errorf("undo says %s, want keys back", out)
 	}
 }

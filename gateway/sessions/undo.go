@@ -36,7 +36,7 @@ func (s *Service) describeUndo() {
 
 // undo undoes the last step of a session and tells the model, which has its changes in mind.
 func (s *Service) undo(ctx context.Context, id string) (undo.Undone, error) {
-	k, _, err := s.find(id)
+	k, _, err := s.steer(ctx, id)
 	if err != nil {
 		return undo.Undone{}, err
 	}
@@ -54,6 +54,10 @@ func (s *Service) undo(ctx context.Context, id string) (undo.Undone, error) {
 		return done, api.Coded(http.StatusConflict, "changed_since", "%v; put them back as the agent left them, or change them by hand", err)
 	case errors.Is(err, undo.ErrInTheWay):
 		return done, api.Coded(http.StatusConflict, "changed_since", "%v; move it away and undo again, or change the files by hand", err)
+	case errors.Is(err, undo.ErrOtherFolder):
+		return done, api.Coded(http.StatusConflict, "other_folder", "%v; move that folder back, or change the files by hand", err)
+	case errors.Is(err, undo.ErrUntrusted):
+		return done, api.Coded(http.StatusForbidden, "workspace_not_allowed", "%v", err)
 	case err != nil:
 		return done, err
 	}

@@ -112,3 +112,29 @@ func TestSeenFilesAreACache(t *testing.T) {
 		}
 	}
 }
+
+// AGT-4: a step that an earlier yaya has kept does not say which folder it is: its path has to lead there
+// without links.
+func TestStepWithoutPlace(t *testing.T) {
+	dir := t.TempDir()
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(real, "link")
+	if err := os.Symlink(".", link); err != nil {
+		t.Skip(err)
+	}
+	for at, want := range map[string]error{real: nil, link: ErrOtherFolder} {
+		w, err := (*workspace.Guard)(nil).Open(at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := (step{Dir: at}).in(w); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", at, err, want)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -53,6 +53,10 @@ var (
 	// ErrInTheWay is returned by [Store.Undo] when something that the step does not cover is in the place
 	// of a file that it would bring back.
 	ErrInTheWay = errors.New("something that the change does not cover is in the place of its files, and nothing was undone")
+	// ErrOtherFolder is returned by [Store.Undo] when the path of the step's folder leads to another one.
+	ErrOtherFolder = errors.New("another folder is in the place of the one that was changed, and nothing was undone")
+	// ErrUntrusted is for the function that opens the folder for [Store.Undo]: its user does not trust it.
+	ErrUntrusted = errors.New("the folder of the change is not trusted, and nothing was undone")
 )
 
 // content is the state of a regular file; nil stands for a missing file.
@@ -76,6 +80,7 @@ type file struct {
 // step holds the changes of calls.
 type step struct {
 	Dir     string    `json:"dir"`
+	At      place     `json:"at,omitzero"`
 	Tools   []string  `json:"tools"`
 	Time    time.Time `json:"time"`
 	Files   []file    `json:"files"`
@@ -133,6 +138,7 @@ func New(root *os.Root, secret func(data []byte) bool) *Store {
 type group struct {
 	calls  int
 	dir    string
+	at     place
 	whole  bool // the whole workspace was seen, as first
 	first  picture
 	before map[string]*content
@@ -163,7 +169,11 @@ func (s *Store) Begin(ctx context.Context, session, tool string, w *workspace.Wo
 		return nil, errors.New("a call in another folder is running")
 	}
 	if g == nil {
-		g = &group{dir: w.Dir(), before: map[string]*content{}, noted: map[string]bool{}}
+		here, err := whereIs(w)
+		if err != nil {
+			return nil, err
+		}
+		g = &group{dir: w.Dir(), at: here, before: map[string]*content{}, noted: map[string]bool{}}
 	}
 	if len(paths) == 0 {
 		now, err := at.look(ctx, w)
@@ -220,7 +230,7 @@ func (c *Change) Done(ctx context.Context) (same bool, err error) {
 		return false, err
 	}
 	defer at.close()
-	st := step{Dir: g.dir, Tools: g.tools, Time: time.Now().UTC()}
+	st := step{Dir: g.dir, At: g.at, Tools: g.tools, Time: time.Now().UTC()}
 	now := picture{}
 	if g.whole {
 		if now, err = at.look(ctx, c.w); err != nil {
@@ -271,6 +281,9 @@ func (s *Store) Undo(ctx context.Context, session string, open func(dir string) 
 		return Undone{}, err
 	}
 	defer func() { _ = w.Close() }()
+	if err := st.in(w); err != nil {
+		return Undone{}, err
+	}
 	back, err := openFolders(w, st)
 	if err != nil {
 		return Undone{}, err

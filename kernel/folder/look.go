@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/yaya-ai/yaya/internal/workspace"
+	"github.com/yaya-ai/yaya/kernel/event"
 )
 
 // lookTime is how long a look can be joined, from when it began.
@@ -44,6 +45,19 @@ func (g *Gate) Open(session string) (w *workspace.Workspace, trusted bool, err e
 		return nil, false, err
 	}
 	return w, g.mayUse(session, st, err), nil
+}
+
+// Reopen opens a folder that calls of a session have changed, so that it can be put back; the session may
+// work in another one since. It reports whether the user trusts the open folder, or did before its content
+// changed: the calls may have changed what the trust is bound to. The caller closes the workspace.
+func (g *Gate) Reopen(session, dir string) (w *workspace.Workspace, trusted bool, err error) {
+	w, st, err := g.cfg.Store.Open(dir)
+	if w == nil || err != nil {
+		return w, false, err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return w, st.Was != nil || g.sessions[event.Root(session)].trusted, nil
 }
 
 // Restricted says why a session may not use its folder, with the remedy; "" if it may, and if the folder

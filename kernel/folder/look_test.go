@@ -64,6 +64,41 @@ func TestOpen(t *testing.T) {
 	}
 }
 
+// A folder whose content has changed since it was trusted can be put back as it was, whoever changed it, and
+// one that is not trusted cannot.
+func TestReopen(t *testing.T) {
+	w := newWorld(t)
+	check := func(when, session string, want bool) {
+		t.Helper()
+		in, trusted, err := w.gate.Reopen(session, w.dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		closed(t, in)
+		if trusted != want {
+			t.Errorf("%s: Reopen for %s says %v, want %v", when, session, trusted, want)
+		}
+	}
+	check("before an answer", "s", false)
+	w.answer = say(event.ApproveForSession, "")
+	if err := w.admit("s", "t"); err != nil {
+		t.Fatal(err)
+	}
+	w.items = append(w.items, folder.Item{Kind: folder.Check, Runs: "changed"})
+	check("trusted for a session", "s::agent::a", true)
+	check("trusted for a session", "other", false)
+	w.answer = say(event.Approve, "")
+	if err := w.admit("other", "t"); err != nil {
+		t.Fatal(err)
+	}
+	w.items = w.items[:1]
+	check("trusted, and changed", "s", true)
+	if _, err := w.store.Revoke(w.dir, "owner"); err != nil {
+		t.Fatal(err)
+	}
+	check("revoked", "s", false)
+}
+
 // watched is a world whose store counts how often folders are looked at.
 type watched struct {
 	*world

@@ -1,0 +1,52 @@
+package undo
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/yaya-ai/yaya/internal/hostfile"
+	"github.com/yaya-ai/yaya/internal/workspace"
+)
+
+// place identifies the folder of a step. The number of its device is not in it: some file systems get
+// another one when they are mounted again.
+type place struct {
+	Path  string `json:"path"` // without links
+	Inode uint64 `json:"inode"`
+}
+
+// whereIs returns the place of an open folder, as its path is at present.
+func whereIs(w *workspace.Workspace) (place, error) {
+	dir, err := w.Root().Open(".")
+	if err != nil {
+		return place{}, err
+	}
+	info, err := dir.Stat()
+	if err != nil {
+		return place{}, errors.Join(err, dir.Close())
+	}
+	id, _, err := hostfile.Identify(dir, info)
+	if err = errors.Join(err, dir.Close()); err != nil {
+		return place{}, err
+	}
+	at, err := filepath.EvalSymlinks(w.Dir())
+	return place{at, id.Ino}, err
+}
+
+// in returns an error unless an open folder is the one of the step. An agent that works in a folder
+// above can put a link, or another folder, in its place. Of a step without a place the path must have no link.
+func (st step) in(w *workspace.Workspace) error {
+	now, err := whereIs(w)
+	if err != nil {
+		return err
+	}
+	was := st.At
+	if was == (place{}) {
+		was = place{st.Dir, now.Inode}
+	}
+	if now != was {
+		return fmt.Errorf("%w: %s was %s, and leads to %s", ErrOtherFolder, st.Dir, was.Path, now.Path)
+	}
+	return nil
+}
