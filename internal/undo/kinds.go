@@ -135,10 +135,11 @@ func newReversal(w *workspace.Workspace, at *kept, st step) *reversal {
 // file adds what undoing the change of a file takes.
 func (r *reversal) file(f file) error {
 	now, err := state(r.w, f.Path)
+	there := now // when obstacles are away
 	switch {
 	case f.After != nil && f.After.SHA == "" && !errors.Is(err, workspace.ErrShared) && leftUnkept(r.w, f.Path, *f.After):
 		r.away[f.Path] = true
-		now = f.After
+		there, now = nil, f.After
 	case errors.Is(err, workspace.ErrShared):
 		if !now.equal(f.Before) {
 			r.shared = append(r.shared, f.Path)
@@ -148,7 +149,7 @@ func (r *reversal) file(f file) error {
 		if !r.blocked(f) {
 			return nil
 		}
-		now = nil // as the step left it
+		there, now = nil, nil // as the step left it
 	case err != nil:
 		return fmt.Errorf("%s: %w", f.Path, err)
 	}
@@ -162,15 +163,39 @@ func (r *reversal) file(f file) error {
 		r.changed = append(r.changed, f.Path)
 		return nil
 	}
-	e := workspace.Edit{Path: f.Path, Delete: f.Before == nil}
+	e := workspace.Edit{Path: f.Path, Delete: f.Before == nil, Check: func(at string) error { return r.still(there, at) }}
 	if f.Before != nil {
-		e.Mode, e.Exactly = f.Before.Mode, true
+		e.Mode, e.Exactly = f.Before.Mode|r.unseen(f.Path, there), true
 		if e.Data, err = r.kept.blob(f.Before.SHA); err != nil {
 			return err
 		}
 	}
 	r.edits = append(r.edits, e)
 	return nil
+}
+
+// still returns an error unless a file that undo has moved is as it was when it was compared.
+func (r *reversal) still(was *content, at string) error {
+	var now *content
+	if at != "" {
+		var err error
+		if now, err = state(r.w, at); err != nil {
+			return fmt.Errorf("%w: %w", ErrChanged, err)
+		}
+	}
+	if !now.equal(was) {
+		return ErrChanged
+	}
+	return nil
+}
+
+// unseen returns the bits of a file's mode that its state does not have, and undo leaves as they are.
+func (r *reversal) unseen(p string, is *content) fs.FileMode {
+	info, err := r.w.Root().Lstat(p)
+	if err != nil || is == nil || !info.Mode().IsRegular() {
+		return 0
+	}
+	return info.Mode() & workspace.FileMode &^ is.Mode &^ fs.ModePerm
 }
 
 // blocked looks at what keeps a file from being at its path, and reports whether undoing its change
@@ -288,5 +313,9 @@ func (r *reversal) apply() error {
 		}
 		return false
 	})
-	return r.w.ApplyOver(away, edits)
+	err := r.w.ApplyOver(away, edits)
+	if (errors.Is(err, fs.ErrExist) || notRegular(err)) && !errors.Is(err, ErrChanged) && !errors.Is(err, ErrInTheWay) { // since the comparison
+		return fmt.Errorf("%w: %w", ErrChanged, err)
+	}
+	return err
 }

@@ -347,3 +347,18 @@ func TestPartlyRestored(t *testing.T) {
 		t.Errorf("Undo = %+v, %v, %s; want everything as before", got, err, differ(start, w.tree()))
 	}
 }
+
+// AGT-4: undoing a change of a file's content leaves the bits that running it gives.
+func TestRightsOfProgramsStay(t *testing.T) {
+	w := newWorld(t)
+	mode := fs.ModeSetuid | fs.ModeSetgid | 0o755
+	w.write("program", "one", mode)
+	start := w.tree()
+	if !strings.HasPrefix(start[w.path("program")], "ug") {
+		t.Skip("the file system has no such bits")
+	}
+	w.change(func() { w.write("program", "two", mode) })
+	if got, err := w.undo(); err != nil || differ(start, w.tree()) != "" {
+		t.Errorf("Undo = %+v, %v, %s; want everything as before", got, err, differ(start, w.tree()))
+	}
+}

@@ -20,6 +20,9 @@ type Edit struct {
 	Mode   fs.FileMode // of a new file; one that is there keeps its own, unless
 	// Exactly gives the mode to one that is there, too.
 	Exactly bool
+	// Check, if set, has the edit replace nothing that others write meanwhile. It gets the path to which the
+	// file was moved, "" if there is none, and returns why it has to stay. It is called twice.
+	Check func(at string) error
 }
 
 // ErrLink is returned by [Workspace.Writable] for a path through a link or a file.
@@ -39,8 +42,8 @@ type Away struct {
 
 // Apply makes all edits or none: each new content is written beside its file and
 // synced first, and when a file cannot be replaced, those that were are put back. A
-// file is whole at every moment. (A crash between two files leaves the first ones
-// changed.)
+// file is whole at every moment, one with a check except for the moment of its exchange. (A crash between
+// two files leaves the first ones changed.)
 func (w *Workspace) Apply(edits []Edit) error { return w.ApplyOver(nil, edits) }
 
 // ApplyOver is Apply, and removes first what is in the way: it renames it to a temporary name, where
@@ -107,28 +110,29 @@ func (w *Workspace) apply(away []Away, edits []Edit) (hidden []string, err error
 		}
 		temps = append(temps, staged[i])
 	}
+	olds := make([]string, len(edits))
 	for i, e := range edits {
-		back, err := w.replace(e, staged[i])
+		var back undo
+		if e.Check == nil {
+			back, err = w.replace(e, staged[i])
+		} else {
+			olds[i], back, err = w.exchange(e, staged[i])
+		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", e.Path, err)
 		}
 		done = append(done, back)
 	}
+	for i, old := range olds { // somebody may have had it open
+		if old == "" {
+			continue
+		}
+		if err := edits[i].Check(old); err != nil {
+			return nil, fmt.Errorf("%s: %w", edits[i].Path, err)
+		}
+		hidden = append(hidden, old)
+	}
 	return hidden, nil
-}
-
-// hide renames something to a temporary name beside it, and returns how to put it back.
-func (w *Workspace) hide(p string) (tmp string, back undo, err error) {
-	tmp = tempBeside(p)
-	err = w.within(p, func(dir *os.Root, name string) error { return hostfile.Rename(dir, name, path.Base(tmp)) })
-	return tmp, func() error {
-		return w.within(p, func(dir *os.Root, name string) error {
-			if _, err := dir.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
-				return fmt.Errorf("%s: something else is there; it is kept as %s", p, tmp)
-			}
-			return hostfile.Rename(dir, path.Base(tmp), name)
-		})
-	}, err
 }
 
 // The names of temporary files are these around a text of [rand.Text].
@@ -288,7 +292,7 @@ func (w *Workspace) folders(dir string) ([]undo, error) {
 func (w *Workspace) write(beside string, data []byte, mode fs.FileMode) (tmp string, err error) {
 	tmp = tempBeside(beside)
 	return tmp, w.within(tmp, func(dir *os.Root, name string) error {
-		f, err := dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+		f, err := dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode.Perm())
 		if err != nil {
 			return err
 		}
@@ -310,7 +314,7 @@ func (w *Workspace) stage(e Edit) (string, error) {
 	mode := e.Mode
 	if !e.Exactly {
 		if info, err := w.root.Lstat(e.Path); err == nil {
-			mode = info.Mode().Perm()
+			mode = info.Mode() & FileMode
 		} else if mode == 0 {
 			mode = 0o644
 		}
@@ -338,7 +342,7 @@ func (w *Workspace) replace(e Edit, staged string) (undo, error) {
 		if !exists {
 			return w.remove(e.Path)
 		}
-		kept, err := w.write(e.Path, old, info.Mode().Perm())
+		kept, err := w.write(e.Path, old, info.Mode()&FileMode)
 		if err != nil {
 			return err
 		}
