@@ -297,6 +297,7 @@ func (k *Kernel) drive() (err error) {
 	if err != nil {
 		return err
 	}
+	k.Sessions.SetAtRest(k.Loop.AtRest)
 	k.Dispatch.AddHook(k.Loop.Guard())
 	k.Dispatch.AddHook(k.Plugins)
 	return nil

@@ -65,5 +65,5 @@ func (s *Service) Run(ctx context.Context, id, text string, c Client, may func(d
 	}
 	defer f.Leave()
 	s.drive(rec)
-	return s.cfg.Loop.Run(ctx, loop.Prompt{SessionID: id, Text: text})
+	return s.cfg.Loop.Run(ctx, loop.Prompt{SessionID: id, Text: text, May: func() error { return s.open(id) }})
 }

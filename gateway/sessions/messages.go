@@ -118,6 +118,15 @@ func completed() error {
 	return api.Coded(http.StatusConflict, "session_completed", "the session is closed: fork it to go on")
 }
 
+// open returns an error for a session that is closed, or gone.
+func (s *Service) open(id string) error {
+	_, rec, err := s.find(id)
+	if err == nil && rec.Status == Completed {
+		err = completed()
+	}
+	return err
+}
+
 // prepared reads a message: its text, and what is attached.
 func (s *Service) prepared(id string, parts []Part) (text string, attached []event.Attachment, err error) {
 	var texts []string
@@ -186,6 +195,7 @@ func (s *Service) post(ctx context.Context, id string, m newMessage) (*outPosted
 	}
 	a, err := s.cfg.Loop.Submit(ctx, loop.Prompt{
 		SessionID: id, ID: m.ID, Text: text, Attachments: attached, Delivery: loop.Delivery(delivery), ExpectedTurn: m.ExpectedTurn, MaxSteps: m.MaxSteps, Hold: !run,
+		May: func() error { return s.open(id) }, // it may have been archived or closed meanwhile
 	})
 	if err != nil {
 		return nil, err

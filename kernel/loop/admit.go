@@ -57,6 +57,10 @@ type Prompt struct {
 	Hold bool
 	// MaxSteps bounds the model calls of its turn below the configured bound.
 	MaxSteps int
+	// May is called once nothing else is done to the session, before the prompt is taken in, and
+	// refuses it with an error: after an archive or a close that came first, say. It must not call
+	// the loop. nil lets every prompt through.
+	May func() error
 }
 
 // Admission is the result of a submitted prompt.
@@ -80,6 +84,11 @@ func (l *Loop) Submit(ctx context.Context, p Prompt) (Admission, error) {
 	thread := l.thread(p.SessionID)
 	thread.admit.Lock()
 	defer thread.admit.Unlock()
+	if p.May != nil {
+		if err := p.May(); err != nil {
+			return Admission{}, err
+		}
+	}
 	var s *session.Session
 	if l.cfg.Sessions != nil {
 		var err error
@@ -373,27 +382,6 @@ func (l *Loop) Retry(id, turn string) (Admission, error) {
 		return Admission{}, err
 	}
 	return Admission{TurnID: t.id, turn: t}, nil
-}
-
-// rest returns an error while a turn runs, after it has started what the session owes. The thread's
-// admit lock is held.
-func (l *Loop) rest(thread *thread, s *session.Session) error {
-	running, err := l.settle(thread, s)
-	for err == nil && running != nil && running.closing() {
-		running, err = l.settle(thread, s)
-	}
-	if err == nil && running != nil {
-		err = running.busy()
-	}
-	return err
-}
-
-// busy is the error of who needs the turn to have ended.
-func (t *turn) busy() error {
-	if t.compacting {
-		return fmt.Errorf("session %s: %w", t.thread.id, ErrCompacting)
-	}
-	return fmt.Errorf("session %s: %w", t.thread.id, ErrBusy)
 }
 
 // Outcome is how a turn ended.

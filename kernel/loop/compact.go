@@ -89,18 +89,15 @@ func (l *Loop) compacting(ctx context.Context, s *session.Session) (t *turn, don
 			release()
 		}
 	}()
-	t = &turn{l: l, thread: thread, session: s, compacting: true, done: make(chan struct{})}
+	t = &turn{l: l, thread: thread, session: s, compacting: true, done: make(chan struct{}), followed: make(chan struct{})}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch {
-	case l.closed:
+	if l.closed {
 		return nil, nil, ErrShutdown
-	case thread.newest != nil: // an adapter's message is about to begin a turn
-		return nil, nil, fmt.Errorf("session %s: %w", s.ID(), ErrBusy)
 	}
 	t.ctx, t.stop = context.WithCancelCause(context.Background())
 	left := context.AfterFunc(ctx, func() { t.stop(context.Cause(ctx)) })
-	thread.current = t
+	thread.current, thread.followed = t, t.followed
 	l.work.Add(1)
 	return t, func() {
 		left()
@@ -112,6 +109,7 @@ func (l *Loop) compacting(ctx context.Context, s *session.Session) (t *turn, don
 		go func() { // messages may have been queued meanwhile
 			defer l.work.Done()
 			defer release()
+			defer close(t.followed)
 			l.goOn(thread, s)
 		}()
 	}, nil

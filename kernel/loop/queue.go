@@ -171,8 +171,8 @@ func (l *Loop) goOn(thread *thread, s *session.Session) {
 		if err == nil && running == nil {
 			err = lasting(s)
 		}
-		if err == nil || errors.Is(err, ErrShutdown) || errors.Is(err, bus.ErrClosed) || errors.Is(err, session.ErrElsewhere) { // there it goes on
-			return
+		if err == nil || errors.Is(err, ErrShutdown) || errors.Is(err, bus.ErrClosed) || errors.Is(err, session.ErrElsewhere) || errors.Is(err, session.ErrNotFound) {
+			return // another node goes on with it, or it was archived or deleted
 		}
 		if hopeless(err) {
 			l.cfg.Log.Error().Err(err).Str("session", thread.id).Msg("a session with a queue cannot go on")
@@ -190,7 +190,7 @@ func (l *Loop) goOn(thread *thread, s *session.Session) {
 // hopeless reports whether only a person can mend what is wrong with a session.
 func hopeless(err error) bool {
 	_, damaged := errors.AsType[*journal.DamageError](err)
-	return damaged || errors.Is(err, session.ErrNotFound) || errors.Is(err, fs.ErrNotExist)
+	return damaged || errors.Is(err, fs.ErrNotExist)
 }
 
 // ResumeAtOnce bounds the sessions that [Loop.Continue] has going at the same time: a start

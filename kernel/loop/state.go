@@ -46,31 +46,21 @@ func (l *Loop) GoesOn(id string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	thread := l.threads[id]
-	switch {
-	case thread == nil || l.closed:
-		return false
-	case thread.current != nil || thread.next != "":
+	return thread != nil && !l.closed && thread.goesOn()
+}
+
+// goesOn is [Loop.GoesOn]; the loop's lock is held.
+func (t *thread) goesOn() bool {
+	if t.current != nil || t.next != "" {
 		return true
-	case thread.followed == nil:
-		return false
 	}
 	select {
-	case <-thread.followed:
+	case <-t.followed:
 		return false
 	default:
-		return true
+		return t.followed != nil
 	}
 }
 
-// Resting reports whether no turn and no [Loop.Compact] runs in a session, and none begins. It waits for
-// one that is about to end.
-func (l *Loop) Resting(id string) bool {
-	l.mu.Lock()
-	var t *turn
-	next := ""
-	if thread := l.threads[id]; thread != nil {
-		t, next = thread.current, thread.next
-	}
-	l.mu.Unlock()
-	return next == "" && (t == nil || t.closing())
-}
+// Resting reports whether [Loop.AtRest] would find the session at rest now.
+func (l *Loop) Resting(id string) bool { return l.AtRest(id, nil, func() error { return nil }) == nil }

@@ -47,7 +47,10 @@ func (m *Manager) Delete(id, workspace string, agreed func() error) (kept bool, 
 	if err := m.hold(id, head.Workspace); err != nil {
 		return false, err
 	}
-	kept, err = m.delete(head, agreed)
+	err = m.atRest(id, nil, func() error {
+		kept, err = m.delete(head, agreed)
+		return err
+	})
 	if err != nil {
 		return kept, err
 	}

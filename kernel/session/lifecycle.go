@@ -130,14 +130,18 @@ func (s *Session) Reset(archive bool) (path string, err error) {
 		}
 		archive = forked
 	}
-	s.mu.Lock()
-	if err = s.load(); err == nil && s.st.turn != "" {
-		err = fmt.Errorf("session %s: %w", s.id, ErrBusy)
-	}
-	if err == nil {
+	err = s.m.atRest(s.id, s, func() error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if err := s.load(); err != nil {
+			return err
+		}
+		if s.st.turn != "" {
+			return fmt.Errorf("session %s: %w", s.id, ErrBusy)
+		}
 		path, err = s.reset(archive)
-	}
-	s.mu.Unlock()
+		return err
+	})
 	if err != nil {
 		return "", err
 	}
@@ -222,9 +226,13 @@ func (m *Manager) Archive(id, workspace string) (string, error) {
 	if err := m.hold(id, s.workspace); err != nil {
 		return "", err
 	}
-	s.mu.Lock()
-	name, err := s.archive()
-	s.mu.Unlock()
+	var name string
+	err = m.atRest(id, s, func() error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		name, err = s.archive()
+		return err
+	})
 	if err != nil {
 		return "", err
 	}

@@ -110,6 +110,8 @@ type Manager struct {
 	conns    sync.WaitGroup
 	adopting map[string]chan struct{} // sessions that are being taken over, each until its channel is closed; mu is held
 	giving   sync.Mutex               // held while a session is given up
+	// atRest is called for what needs a session at rest, see [Manager.SetAtRest].
+	atRest func(id string, s *Session, act func() error) error
 }
 
 // OpenManager prepares the data directory. Bind must be called before sessions
@@ -126,11 +128,17 @@ func OpenManager(cfg Config) (*Manager, error) {
 		return nil, fmt.Errorf("sessions: %w", err)
 	}
 	cfg.Workspace = ws
-	return &Manager{cfg: cfg, sessions: map[string]*Session{}, resting: map[string]weak.Pointer[Session]{}, adopting: map[string]chan struct{}{}, index: newIndex(cfg.FS, cfg.Log)}, nil
+	return &Manager{cfg: cfg, sessions: map[string]*Session{}, resting: map[string]weak.Pointer[Session]{}, adopting: map[string]chan struct{}{}, index: newIndex(cfg.FS, cfg.Log),
+		atRest: func(_ string, _ *Session, act func() error) error { return act() }}, nil
 }
 
 // Bind sets the bus on which the manager announces changes of sessions.
 func (m *Manager) Bind(b *bus.Bus) { m.bus = b }
+
+// SetAtRest has archives, resets and deletions of sessions wait for whoever runs their turns: f calls
+// act while nothing runs in the session of that id or begins, and else returns an [ErrBusy]. s is nil
+// for a deletion. Call it before sessions are opened.
+func (m *Manager) SetAtRest(f func(id string, s *Session, act func() error) error) { m.atRest = f }
 
 // Run reaps silent connections and closes idle tapes until ctx ends.
 func (m *Manager) Run(ctx context.Context) error {
