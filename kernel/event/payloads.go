@@ -114,12 +114,13 @@ const (
 )
 
 // ToolError is the payload of tool.error, which only the dispatcher emits. Brief has at
-// most 80 characters.
+// most 80 characters. NotRun says that the tool never began: it has not refused the call itself.
 type ToolError struct {
 	ID     string          `json:"id"`
 	Kind   ToolErrorKind   `json:"kind"`
 	Brief  string          `json:"brief"`
 	Detail json.RawMessage `json:"detail,omitempty"`
+	NotRun bool            `json:"not_run,omitempty"`
 	Request
 }
 

@@ -1,6 +1,11 @@
 package loop
 
-import "github.com/yaya-ai/yaya/kernel/event"
+import (
+	"fmt"
+
+	"github.com/yaya-ai/yaya/kernel/event"
+	"github.com/yaya-ai/yaya/kernel/session"
+)
 
 const (
 	// maxCuts is how often in a row the loop asks for the rest of an answer.
@@ -39,6 +44,8 @@ func (t *turn) goOn(history []event.Message, seen int) []event.Message {
 		return append(history, event.Message{Role: "assistant", Content: t.cut}, event.Message{Role: "user", Content: goOn})
 	case t.clipped:
 		return append(history, event.Message{Role: "user", Content: clipped})
+	case t.idle() >= warnIdle:
+		return append(history, spoken([]event.Message{{Role: session.NoteRole, Note: noteCalls, Content: fmt.Sprintf(idling, maxIdle)}})...)
 	}
 	return history
 }

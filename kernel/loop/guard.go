@@ -3,7 +3,9 @@ package loop
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/tool"
@@ -12,15 +14,33 @@ import (
 const (
 	// maxSame is how often one turn may repeat a call that is always answered the same.
 	maxSame = 3
-	// maxDenied is how many calls in a row are denied for that before the turn fails: the model
-	// does not find out of it.
-	maxDenied = 10
+	// patience is how long after the last one a call is not a repetition of it: what takes time may be
+	// asked about until it is done.
+	patience = 30 * time.Second
+	// maxMade is how often one turn may make a call, however it is answered: the output of a check
+	// that fails differs in its times each time.
+	maxMade = 30
+	// maxIdle is how many steps in a row may have calls of which none runs, before the turn fails: the
+	// model does not find out of it. It is told so after warnIdle.
+	maxIdle  = 10
+	warnIdle = 5
+
+	idling = "None of your last calls has run: read why each was refused. If none of the tools that you have can do it, answer without calls. After %d steps in a row in which no call runs, this turn ends."
 )
 
-// repeated counts how often a turn has made a call.
+// repetitions is what [guard] knows of a turn. The turn's mu guards it.
+type repetitions struct {
+	made    map[[32]byte]*repeated
+	refused map[string]bool // the ids of calls that were denied as repetitions
+	idle    int             // steps in a row of whose calls none has run
+}
+
+// repeated counts how often a turn has made a call since it has changed something.
 type repeated struct {
-	times  int      // with the same answer
-	answer [32]byte // digest of the last one
+	total  int
+	times  int       // with the same answer, one soon after the other
+	at     time.Time // of the last one
+	answer [32]byte  // digest of the last answer
 }
 
 func callKey(name string, args []byte) [32]byte {
@@ -45,57 +65,127 @@ func (g guard) PreToolCall(_ context.Context, call tool.Call, def tool.Definitio
 		t = thread.current
 	}
 	g.l.mu.Unlock()
-	if t == nil {
+	if t == nil || t.compacting {
 		return tool.Verdict{}, nil
 	}
-	key := callKey(call.Name, call.Args)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	made := t.counts[key]
-	if made == nil {
-		if def.Kind != tool.KindRead {
-			for _, other := range t.counts {
-				other.times = 0
+	why := t.calls.count(callKey(call.Name, call.Args), def.Kind != tool.KindRead)
+	if why == "" {
+		return tool.Verdict{}, nil
+	}
+	if t.calls.refused == nil {
+		t.calls.refused = map[string]bool{}
+	}
+	t.calls.refused[call.ID] = true
+	return tool.Verdict{Decision: tool.Deny, Reason: why}, nil
+}
+
+// count counts a call, and returns why it is not made, "" if it is. changes says that it may change
+// something.
+func (r *repetitions) count(key [32]byte, changes bool) (why string) {
+	of := r.made[key]
+	if of == nil {
+		if changes {
+			for _, other := range r.made {
+				other.total, other.times = 0, 0
 			}
 		}
-		made = new(repeated)
-		t.counts[key] = made
+		if r.made == nil {
+			r.made = map[[32]byte]*repeated{}
+		}
+		of = new(repeated)
+		r.made[key] = of
 	}
-	made.times++
-	if made.times > maxSame {
-		t.denied++
-		return tool.Verdict{Decision: tool.Deny, Reason: fmt.Sprintf("this turn has made this very call %d times: its answer is above", maxSame)}, nil
+	if time.Since(of.at) >= patience {
+		of.times = 0
 	}
-	t.denied = 0
-	return tool.Verdict{}, nil
+	switch {
+	case of.total >= maxMade:
+		return fmt.Sprintf("this turn has made this very call %d times, which is as often as it may: do something else, or answer with what you have", maxMade)
+	case of.times >= maxSame:
+		return fmt.Sprintf("this turn has made this very call %d times: go on with its answer, or do something else. What takes time can be asked about again after %v", maxSame, patience)
+	}
+	of.total++
+	of.times++
+	of.at = time.Now()
+	return ""
 }
 
-// answeredCall notes the answer to a call. One that differs from the answer before starts the count
-// again: whoever reads the output of a command that runs gets more each time.
-func (t *turn) answeredCall(c event.ToolCall, ev event.Event) {
-	r, ok := ev.Payload.(event.ToolResult)
-	if !ok {
-		return
+// answered notes the answer to a call, and reports whether the call has run. One that differs from the
+// answer before starts the count again: whoever reads the output of a command that runs gets more each
+// time.
+func (r *repetitions) answered(c event.ToolCall, ev event.Event) (ran bool) {
+	if r.refused[c.ID] {
+		return false
 	}
 	h := sha256.New()
-	for _, part := range [][]byte{[]byte(r.Error), {0}, r.Value, r.Envelope} {
-		h.Write(part)
+	switch a := ev.Payload.(type) {
+	case event.ToolResult:
+		ran = !notRun(a)
+		for _, part := range [][]byte{[]byte(a.Error), {0}, a.Value, a.Envelope} {
+			h.Write(part)
+		}
+	case event.ToolError:
+		ran = !a.NotRun
+		for _, part := range [][]byte{[]byte(a.Brief), {0}, a.Detail} {
+			h.Write(part)
+		}
 	}
 	answer := [32]byte(h.Sum(nil))
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if made := t.counts[callKey(c.Name, c.Args)]; made != nil && made.answer != answer {
-		made.answer, made.times = answer, min(made.times, 1)
+	if of := r.made[callKey(c.Name, c.Args)]; of != nil && of.answer != answer {
+		of.answer, of.times = answer, min(of.times, 1)
 	}
+	return ran
 }
 
-// stuckAt returns an error if the last calls of the turn, the last of which was c, were all denied
-// as repetitions.
-func (t *turn) stuckAt(c event.ToolCall) error {
+// notRun reports whether a result is of a call whose tool never began.
+func notRun(r event.ToolResult) bool {
+	var env struct {
+		NotRun bool `json:"not_run"`
+	}
+	return !r.OK && json.Unmarshal(r.Envelope, &env) == nil && env.NotRun
+}
+
+// answeredCalls notes the answers to the calls of a step. It returns an error if none of the calls of
+// this step and of those before it has run.
+func (t *turn) answeredCalls(calls []event.ToolCall, answers []event.Event) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.denied < maxDenied {
-		return nil
+	r := &t.calls
+	ran := false
+	for i, ev := range answers {
+		ran = r.answered(calls[i], ev) || ran
 	}
-	return failed("repeated_calls", "the model repeats the call of %s although it was told %d times in a row that its answer is there", c.Name, t.denied)
+	last := len(calls) - 1
+	repeats := r.refused[calls[last].ID]
+	r.refused = nil
+	if r.idle++; ran {
+		r.idle = 0
+	}
+	switch {
+	case r.idle < maxIdle:
+		return nil
+	case repeats:
+		return failed("repeated_calls", "the model repeats the call of %s although %d times in a row it was denied for that", calls[last].Name, r.idle)
+	}
+	return failed("failing_calls", "none of the calls of %d steps in a row has run; the last one, of %s: %s", r.idle, calls[last].Name, whyNot(answers[last]))
+}
+
+// idle returns how many steps in a row have had calls of which none has run.
+func (t *turn) idle() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.calls.idle
+}
+
+// whyNot returns in a line why a call has not run.
+func whyNot(ev event.Event) string {
+	switch a := ev.Payload.(type) {
+	case event.ToolResult:
+		return a.Error
+	case event.ToolError:
+		return a.Brief
+	}
+	return ""
 }

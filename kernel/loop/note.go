@@ -16,6 +16,7 @@ const (
 	noteHooks    = "hooks"
 	noteSkills   = "skills"
 	noteMode     = "mode"
+	noteCalls    = "calls"
 )
 
 // Notes tell the model what changes during a session. They are part of the history. The system

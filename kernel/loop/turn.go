@@ -46,16 +46,15 @@ type turn struct {
 	followed chan struct{}
 
 	mu      sync.Mutex
-	asked   string                 // the id of the model request in flight
-	heard   chan struct{}          // closed when the relay has seen its end
-	written strings.Builder        // what the model has said of its answer so far
-	shown   bool                   // a part of it has reached whoever watches, or may have
-	counts  map[[32]byte]*repeated // the calls that were made, see guard
-	denied  int                    // calls in a row that guard has denied
-	steers  int                    // messages that have joined the turn
-	newest  event.Event            // the last of those
-	ending  bool                   // no further message can join
-	own     session.Projection     // the history without a store
+	asked   string          // the id of the model request in flight
+	heard   chan struct{}   // closed when the relay has seen its end
+	written strings.Builder // what the model has said of its answer so far
+	shown   bool            // a part of it has reached whoever watches, or may have
+	calls   repetitions
+	steers  int                // messages that have joined the turn
+	newest  event.Event        // the last of those
+	ending  bool               // no further message can join
+	own     session.Projection // the history without a store
 
 	// The turn's goroutine's own.
 	out      Outcome
@@ -95,7 +94,7 @@ func (l *Loop) start(thread *thread, w startWith) (*turn, error) {
 	if !driven {
 		l.cfg.Prepare(thread.id)
 	}
-	t := &turn{l: l, thread: thread, id: cmp.Or(w.id, newTurnID()), started: w.event, limit: l.cfg.MaxIterations(), done: make(chan struct{}), followed: make(chan struct{}), counts: map[[32]byte]*repeated{}}
+	t := &turn{l: l, thread: thread, id: cmp.Or(w.id, newTurnID()), started: w.event, limit: l.cfg.MaxIterations(), done: make(chan struct{}), followed: make(chan struct{})}
 	if w.maxSteps > 0 {
 		t.limit = min(t.limit, w.maxSteps)
 	}
@@ -432,17 +431,18 @@ func (t *turn) callTools() error {
 	}
 	ctx, settled := t.grace()
 	defer settled()
-	for i, p := range waits {
+	var answers []event.Event
+	for _, p := range waits {
 		ev, werr := p.Wait(ctx)
 		if werr != nil {
 			err = errors.Join(err, werr)
 			continue
 		}
 		t.observe(ev)
-		t.answeredCall(calls[i], ev)
+		answers = append(answers, ev)
 	}
 	if err == nil {
-		err = t.stuckAt(calls[len(calls)-1])
+		err = t.answeredCalls(calls, answers)
 	}
 	return err
 }

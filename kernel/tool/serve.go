@@ -137,7 +137,7 @@ func publish(kernel *bus.Emitter, request event.Event, id string, res Result) er
 			res.Detail = detail
 		}
 		_, err := bus.Publish(kernel, event.ToolCallError, request.SessionID, event.ToolError{
-			ID: id, Kind: never, Brief: res.Brief, Detail: res.Detail, Request: ref,
+			ID: id, Kind: never, Brief: res.Brief, Detail: res.Detail, NotRun: res.NotRun, Request: ref,
 		})
 		return err
 	}
