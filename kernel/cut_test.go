@@ -36,6 +36,7 @@ type clip struct {
 	text, args string
 	stop       event.StopReason
 	thought    string // signed
+	err        error  // with which it breaks off
 }
 
 func (*clipping) Manifest() plugin.Manifest {
@@ -80,14 +81,17 @@ func (p *clipping) Generate(_ context.Context, r llm.Request) (llm.Stream, error
 	if c.args != "" {
 		parts = append(parts, llm.Part{ToolCall: &llm.ToolCallPart{Name: cmp.Or(p.tool, "work"), Args: c.args}})
 	}
-	return &clipped{append(parts, llm.Part{Stop: c.stop})}, nil
+	return &clipped{append(parts, llm.Part{Stop: c.stop}), c.err}, nil
 }
 
-type clipped struct{ parts []llm.Part }
+type clipped struct {
+	parts []llm.Part
+	err   error
+}
 
 func (s *clipped) Next() (llm.Part, error) {
 	if len(s.parts) == 0 {
-		return llm.Part{}, io.EOF
+		return llm.Part{}, cmp.Or(s.err, io.EOF)
 	}
 	p := s.parts[0]
 	s.parts = s.parts[1:]

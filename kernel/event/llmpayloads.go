@@ -69,6 +69,9 @@ const (
 	// StopInterrupted is of what a model had written when its turn was cancelled. It is not the
 	// answer to a request.
 	StopInterrupted StopReason = "interrupted"
+	// StopBroken is of what a model had written when its answer failed on its way, which is not the
+	// answer to a request, either. The rest may follow.
+	StopBroken StopReason = "broken"
 )
 
 // LLMErrorKind classifies a failed model call.
@@ -109,7 +112,7 @@ func (e LLMError) Unavailable() bool {
 	return false
 }
 
-// LLMRetry is the payload of llm.call.retry: an attempt has failed before anything was streamed, and
+// LLMRetry is the payload of llm.call.retry: an attempt has failed before any text was streamed, and
 // the next one follows after a wait.
 type LLMRetry struct {
 	Attempt    int          `json:"attempt"` // that failed, from 1

@@ -200,7 +200,7 @@ func (r *Runner) run(ctx context.Context, ev event.Event, p Provider, req Reques
 	for attempt := 1; ; attempt++ {
 		streamed := false
 		res, err := r.attempt(ctx, p, req, func(d event.LLMDelta) {
-			streamed = true
+			streamed = streamed || d.Content != ""
 			d.Request = event.Request{RequestID: ev.ID}
 			r.emit(event.LLMCallDelta.Name(), ev.SessionID, d)
 		})
@@ -211,7 +211,8 @@ func (r *Runner) run(ctx context.Context, ev event.Event, p Provider, req Reques
 		if own, ok := p.(Retryable); ok {
 			retry = own.OnRetryableError(err, attempt)
 		}
-		// Text that a reader has seen cannot be taken back.
+		// Text that a reader has seen cannot be taken back: who has asked may ask for the rest. Nobody
+		// has seen reasoning or calls of an answer that is not whole.
 		if !retry || streamed || attempt == r.cfg.Attempts {
 			return res, err
 		}
@@ -320,7 +321,7 @@ func nothing(stop event.StopReason) error {
 		return &Error{Kind: event.LLMOther, Err: errors.New("the model has used all of its output limit without an answer, to reason for instance: raise the limit or lower the effort")}
 	case event.StopRefusal:
 		return &Error{Kind: event.LLMOther, Err: errors.New("the model or its service has refused to answer")}
-	case event.StopEnd, event.StopToolCalls, event.StopInterrupted:
+	case event.StopEnd, event.StopToolCalls, event.StopInterrupted, event.StopBroken:
 	}
 	return &Error{Kind: event.LLMEmpty, Err: errors.New("the model answered nothing")}
 }

@@ -1,8 +1,13 @@
 package loop
 
 import (
+	"context"
 	"fmt"
+	"strings"
+	"time"
 
+	"github.com/yaya-ai/yaya/internal/backoff"
+	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/session"
 )
@@ -11,14 +16,28 @@ const (
 	// maxCuts is how often in a row the loop asks for the rest of an answer.
 	maxCuts = 16
 
+	// maxBreaks is how often one answer that breaks off is gone on with.
+	maxBreaks = 3
+
 	goOn    = "Your answer was cut off at the output limit. Go on exactly where it stops, without repeating anything and without a word about the limit."
+	broken  = "Your answer broke off on its way. Go on exactly where it stops, without repeating anything and without a word about it."
 	clipped = "Your last answer was cut off at the output limit, so its last call may not have all of its arguments. Write less at a time: a long file in several calls, for example."
 )
+
+// unfinished is an answer that is not whole.
+type unfinished struct {
+	cut     string // what the model has said of it
+	cuts    int    // how often it was cut off …
+	breaks  int    // … and broke off, which it did last if it is broken
+	broken  bool
+	clipped bool // its calls were cut off
+}
 
 // took takes an answer in. It returns false for a text that was cut off: the loop asks for the
 // rest, and the answer is all of it together.
 func (t *turn) took(r event.LLMResponse) (whole bool, err error) {
 	t.cut += r.Text
+	t.broken = false
 	t.clipped = r.StopReason == event.StopLength && len(r.ToolCalls) > 0
 	if r.StopReason == event.StopLength && !t.clipped {
 		if t.cuts++; t.cuts > maxCuts {
@@ -27,11 +46,39 @@ func (t *turn) took(r event.LLMResponse) (whole bool, err error) {
 		return false, nil
 	}
 	t.out.Text, t.pending, t.answered = t.cut, r.ToolCalls, len(r.ToolCalls) == 0
-	t.cut, t.cuts = "", 0
+	t.cut, t.cuts, t.breaks = "", 0, 0
 	return true, nil
 }
 
-// goOn adds to a history what a model needs that was cut off. No tape has it: what the model has
+// broke keeps what the model had written of an answer that has failed on its way, since whoever has
+// read it may refer to it. It reports whether the model is asked for the rest, after a pause: then the
+// answer is all of it together, and a reader gets nothing twice. No call of such an answer has run.
+func (t *turn) broke(e event.LLMError) (again bool, err error) {
+	t.mu.Lock()
+	written := t.written.String()
+	t.written.Reset()
+	t.mu.Unlock()
+	if strings.TrimSpace(written) == "" {
+		return false, nil
+	}
+	t.keep(written, event.StopBroken)
+	t.cut += written
+	t.broken = true
+	if t.breaks++; t.breaks > maxBreaks || !e.Unavailable() {
+		return false, nil
+	}
+	if _, err := bus.Publish(t.l.kernel.ForTurn(t.id), event.TurnNotice, t.thread.id, event.Notice{Text: "the answer broke off: " + e.Error + "; the model is asked for the rest"}); err != nil {
+		return false, &stepError{"storage", err}
+	}
+	select {
+	case <-time.After(backoff.Pause(time.Second, 20*time.Second, t.breaks-1)):
+	case <-t.ctx.Done():
+		return false, context.Cause(t.ctx)
+	}
+	return true, t.step()
+}
+
+// goOn adds to a history what a model needs whose answer is not whole. No tape has it: what the model has
 // said of the answer becomes part of the history once it is whole, or once a message joins the
 // turn that follows it.
 func (t *turn) goOn(history []event.Message, seen int) []event.Message {
@@ -41,7 +88,11 @@ func (t *turn) goOn(history []event.Message, seen int) []event.Message {
 	history = history[:len(history):len(history)]
 	switch {
 	case t.cut != "":
-		return append(history, event.Message{Role: "assistant", Content: t.cut}, event.Message{Role: "user", Content: goOn})
+		why := goOn
+		if t.broken {
+			why = broken
+		}
+		return append(history, event.Message{Role: "assistant", Content: t.cut}, event.Message{Role: "user", Content: why})
 	case t.clipped:
 		return append(history, event.Message{Role: "user", Content: clipped})
 	case t.idle() >= warnIdle:

@@ -48,6 +48,9 @@ func (t *turn) instead(req event.LLMRequest, e event.LLMError) (bool, error) {
 // It names the model, the status and a remedy: the service's own words rarely do.
 func (t *turn) unanswering(req event.LLMRequest, e event.LLMError) error {
 	what, kind := named(t.l.cfg, req, e), string(e.EffectiveKind())
+	if t.cut != "" {
+		return failed(kind, "%s; the answer broke off: send a message to go on", what)
+	}
 	if len(t.failing) < 2 {
 		return failed(kind, "%s%s", what, remedy(req.Provider, e))
 	}

@@ -47,6 +47,12 @@ func (t *turn) model(d event.DecideResponse, looked func()) error {
 				_, err := t.took(event.LLMResponse{})
 				return err
 			}
+			if again, err := t.broke(r); err != nil {
+				return err
+			} else if again {
+				t.seen, try = seen, -1
+				break
+			}
 			if !r.Overflow {
 				if again, err := t.instead(req, r); err != nil || !again {
 					return cmp.Or(err, t.unanswering(req, r))
@@ -281,7 +287,13 @@ func (t *turn) ask(ctx context.Context, req event.LLMRequest) (event.Event, erro
 		t.asked = ""
 		written := t.written.String()
 		t.mu.Unlock()
-		t.keep(written)
+		stop := event.StopInterrupted
+		if t.ctx.Err() == nil { // it took too long: nobody waits for the rest, which costs
+			stop = event.StopBroken
+			_, perr := bus.Publish(t.l.kernel, event.UserInterrupt, t.thread.id, event.Empty{})
+			t.l.report(perr)
+		}
+		t.keep(written, stop)
 		return event.Event{}, err
 	}
 	select {
@@ -298,13 +310,13 @@ func (t *turn) ask(ctx context.Context, req event.LLMRequest) (event.Event, erro
 // maxWritten bounds the text that is kept of an answer that was interrupted.
 const maxWritten = 256 << 10
 
-// keep records what the model had written when the turn was cancelled: whoever has read it may
-// refer to it, and so may the model.
-func (t *turn) keep(written string) {
-	if strings.TrimSpace(written) == "" || t.ctx.Err() == nil {
+// keep records what the model had written of an answer that has ended so on its way: whoever has read
+// it may refer to it, and so may the model.
+func (t *turn) keep(written string, stop event.StopReason) {
+	if strings.TrimSpace(written) == "" {
 		return
 	}
-	ev, err := bus.Publish(t.l.kernel.ForTurn(t.id), event.LLMCallResponse, t.thread.id, event.LLMResponse{Text: written, StopReason: event.StopInterrupted})
+	ev, err := bus.Publish(t.l.kernel.ForTurn(t.id), event.LLMCallResponse, t.thread.id, event.LLMResponse{Text: written, StopReason: stop})
 	t.l.report(err)
 	if err == nil {
 		t.observe(ev)

@@ -57,13 +57,11 @@ type turn struct {
 	own     session.Projection // the history without a store
 
 	// The turn's goroutine's own.
+	unfinished
 	out      Outcome
 	begun    bool // its start is on the disk: without, it is still owed
 	recalled bool
-	answered bool              // the model has answered without calling tools …
-	cut      string            // what the model has said of an answer that is not whole
-	cuts     int               // how often it was cut off
-	clipped  bool              // its calls were cut off
+	answered bool              // the model has answered without calling tools, …
 	seen     int               // … and had seen so many of the steers
 	checks   int               // how often the strategy has made calls of its own
 	safe     int64             // the entry up to which joined messages are known to be on the disk

@@ -103,7 +103,10 @@ func (p *Projection) Apply(e Entry) {
 			return
 		}
 		switch n.Name {
+		case event.TurnWasCancelled.Name():
+			p.stopped()
 		case event.TurnHasFailed.Name():
+			p.stopped()
 			var f event.TurnFailed
 			p.denied = json.Unmarshal(n.Data, &f) == nil && f.Kind == event.Denied
 		case event.TurnWasStarted.Name():
@@ -126,7 +129,7 @@ func (p *Projection) Apply(e Entry) {
 			if p.partial = false; len(r.ToolCalls) > 0 {
 				p.asked(e.ID, r)
 			} else {
-				p.answer, p.partial = r.Text, r.StopReason == event.StopLength
+				p.answer, p.partial = r.Text, r.StopReason == event.StopLength || r.StopReason == event.StopBroken
 				if r.StopReason == event.StopInterrupted {
 					p.answer += StoppedHere
 				}
@@ -144,6 +147,14 @@ func (p *Projection) Apply(e Entry) {
 			p.shrink(s)
 		}
 	}
+}
+
+// stopped ends an answer of which the rest does not come.
+func (p *Projection) stopped() {
+	if p.partial && p.answer != "" {
+		p.answer += StoppedHere
+	}
+	p.partial = false
 }
 
 // withdraw removes the messages that no model has answered: one of them was denied. They stay for

@@ -1,0 +1,24 @@
+package sessions
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/yaya-ai/yaya/kernel/event"
+	"github.com/yaya-ai/yaya/kernel/session"
+)
+
+// USE-6: the text of an answer that was interrupted or broke off is shown, although it is not the answer
+// to a request; calls that a strategy makes are not.
+func TestUnfinishedAnswersAreShown(t *testing.T) {
+	for stop, want := range map[event.StopReason]bool{event.StopInterrupted: true, event.StopBroken: true, event.StopEnd: false} {
+		data, err := json.Marshal(event.LLMResponse{Text: "half", StopReason: stop})
+		if err != nil {
+			t.Fatal(err)
+		}
+		typ, got, ok := note(session.Note{Name: event.LLMCallResponse.Name(), Data: data})
+		if out, _ := got.(outputData); ok != want || (ok && (typ != OutputCompleted || out.Text != "half")) {
+			t.Errorf("%s is shown: %v as %s %+v, want %v", stop, ok, typ, got, want)
+		}
+	}
+}
