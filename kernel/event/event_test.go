@@ -92,6 +92,9 @@ func members(t reflect.Type) []string {
 			out = append(out, members(f.Type)...)
 			continue
 		}
+		if tag == "-" {
+			continue
+		}
 		name, opts, _ := strings.Cut(tag, ",")
 		if strings.Contains(opts, "omitempty") {
 			name += "?"

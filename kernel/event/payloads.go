@@ -114,13 +114,14 @@ const (
 )
 
 // ToolError is the payload of tool.error, which only the dispatcher emits. Brief has at
-// most 80 characters. NotRun says that the tool never began: it has not refused the call itself.
+// most 80 characters. NotRun says that the tool never began: it has not refused the call itself. That
+// is for the kernel, and not in the contract's JSON.
 type ToolError struct {
 	ID     string          `json:"id"`
 	Kind   ToolErrorKind   `json:"kind"`
 	Brief  string          `json:"brief"`
 	Detail json.RawMessage `json:"detail,omitempty"`
-	NotRun bool            `json:"not_run,omitempty"`
+	NotRun bool            `json:"-"`
 	Request
 }
 
