@@ -17,6 +17,7 @@ import (
 	"github.com/yaya-ai/yaya/internal/cut"
 	"github.com/yaya-ai/yaya/internal/invisible"
 	"github.com/yaya-ai/yaya/internal/llmhttp"
+	"github.com/yaya-ai/yaya/internal/netaddr"
 	"github.com/yaya-ai/yaya/kernel/config"
 	"github.com/yaya-ai/yaya/kernel/plugin"
 	"github.com/yaya-ai/yaya/kernel/tool"
@@ -77,6 +78,9 @@ func serviceOf(c plugin.Settings) (service, error) {
 		s.request, s.hits = tavily, resultHits
 	default:
 		s.request, s.hits, needsKey = searxng, resultHits, false
+	}
+	if s.key != "" && u.Scheme != "https" && !netaddr.Loopback(u.Hostname()) {
+		return service{}, fmt.Errorf("plugin.tool_web.%s is not an address that begins with https://, and others could read the key that %s is sent", urlField, u.Host)
 	}
 	if !strings.HasSuffix(u.Path, path) {
 		u.Path = strings.TrimSuffix(u.Path, "/") + path
@@ -266,13 +270,11 @@ func line(s string, n int) string {
 	return cut.Line(invisible.Plain(html.UnescapeString(s)), n)
 }
 
-// failure is an error of a service, without the address, which has the query.
+// failure is an error of a service, without the address, which has the query. Its words are data of
+// others, like its results.
 func failure(err error) string {
-	if status, ok := errors.AsType[*llmhttp.StatusError](err); ok {
-		return status.Error()
-	}
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err
 	}
-	return cut.Line(err.Error(), 500)
+	return line(err.Error(), maxHitText)
 }
