@@ -155,6 +155,11 @@ func (d *Dispatcher) ask(ctx context.Context, e *Entry, call Call) (Result, bool
 	if approver == nil {
 		return Fail(ErrRejected, "denied: %s needs approval and there is nobody to ask", e.Def.Name), false
 	}
+	if c, ok := e.Tool.(Checker); ok {
+		if res, ok := c.Check(ctx, call); !ok {
+			return res, false
+		}
+	}
 	brief := e.Def.Identity.String() + " " + string(call.Bound())
 	if b, ok := e.Tool.(ApprovalBriefer); ok {
 		brief = b.ApprovalBrief(call)

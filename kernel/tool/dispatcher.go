@@ -236,7 +236,7 @@ func (d *Dispatcher) Call(ctx context.Context, snap *Snapshot, call Call) Result
 		}
 	}
 	if !ok || (e.Def.ForAgents && call.Origin != OriginLoop) || !call.Caller.Reaches(e.Def.Identity.Provider) {
-		return d.finish(call, Definition{Name: call.Name}, notRun(Fail(ErrNotFound, "unknown tool %q", cut.Text(call.Name, 100))), start)
+		return d.finish(call, Definition{Name: call.Name}, notRun(Fail(ErrNotFound, "unknown tool %q%s", cut.Text(call.Name, 100), meant(snap, call))), start)
 	}
 	return d.finish(call, e.Def, d.run(ctx, e, call), start)
 }
@@ -358,6 +358,9 @@ func (d *Dispatcher) check(e *Entry, call *Call) (Result, bool) {
 		return Fail(ErrInternal, "the input schema of %s cannot be used: %v", e.Def.Name, err), false
 	}
 	if vs := validate(schema, call.Args); len(vs) > 0 {
+		if why := notJSON(call.Args); why != "" {
+			vs = []Violation{{Message: why}}
+		}
 		return invalid(e.Def.Name, vs), false
 	}
 	return Result{}, true

@@ -150,6 +150,13 @@ type Obedient interface{ ObeysContext() }
 // still decide.
 type PreApproved interface{ PreApproved(call Call) bool }
 
+// Checker is a tool that knows when a call cannot succeed, so that no person is asked about it. It changes
+// nothing. The call may fail later all the same: the check holds for its moment.
+type Checker interface {
+	// Check reports true, or why the call fails.
+	Check(ctx context.Context, call Call) (Result, bool)
+}
+
 // ApprovalBriefer lets a tool word its own approval prompt.
 type ApprovalBriefer interface{ ApprovalBrief(call Call) string }
 

@@ -21,7 +21,8 @@ type ran struct {
 	output   string
 	code     int // -1 if it was ended
 	timedOut bool
-	same     bool // no file of the workspace has changed
+	remedy   string // what to do if it timed out, after a colon; "" if the caller cannot
+	same     bool   // no file of the workspace has changed
 	limit    time.Duration
 	kept     string   // the first certain denial
 	notes    []string // its certain and possible denials
@@ -56,7 +57,7 @@ func (r ran) result() tool.Result {
 	switch {
 	case r.timedOut:
 		res := tool.Fail(tool.ErrTimeout, "the command was ended after %v%s", r.limit, kept)
-		res.Display = []tool.Block{tool.Text(text + fmt.Sprintf("[ended after %v]", r.limit))}
+		res.Display = []tool.Block{tool.Text(text + fmt.Sprintf("[ended after %v%s]", r.limit, r.remedy))}
 		if r.same {
 			res.Structured = structured
 		}

@@ -312,6 +312,7 @@ func (p *Plugin) shell(ctx context.Context, call tool.Call, _ shellArgs) (tool.R
 		return p.goOn(ctx, call, c)
 	}
 	r, err := p.run(ctx, call, c.setting, c.text, nil, c.limit, c.unchanged)
+	r.remedy = ": timeout_seconds gives a command more time, and background lets it go on after the call"
 	return ended(r.result, err)
 }
 

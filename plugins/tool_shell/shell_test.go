@@ -279,7 +279,7 @@ func TestTheTreeDies(t *testing.T) {
 		want string
 	}{
 		"it ends":      {"exit 0", nil, nil, "[exit code 0]"},
-		"it times out": {"sleep 300", map[string]any{"timeout_seconds": 3}, nil, "[ended after 3s]"},
+		"it times out": {"sleep 300", map[string]any{"timeout_seconds": 3}, nil, "[ended after 3s: timeout_seconds gives a command more time, and background lets it go on after the call]"},
 		"is cancelled": {"sleep 300", nil, func() (context.Context, context.CancelFunc) {
 			return context.WithTimeoutCause(t.Context(), 3*time.Second, errors.New("cancelled by the user"))
 		}, ""},

@@ -34,21 +34,17 @@ type editArgs struct {
 }
 
 func (p *Plugin) editor(c plugin.Context) error {
-	t, err := tool.New(tool.Definition{
+	return register(p, c, tool.Definition{
 		Name: "edit", Title: "Edit", Kind: tool.KindWrite, ForAgents: true, InFolder: true,
 		Description: "Replaces a text in a file of the workspace by another one. The old text must be in the file exactly once, or replace_all must be set. Use apply_patch to create, move or delete files.",
-	}, p.edit)
-	if err != nil {
-		return err
-	}
-	return c.RegisterTool(changer{t, p, func(args json.RawMessage) ([]patch.File, error) {
+	}, p.edit, func(args json.RawMessage) ([]patch.File, error) {
 		var a editArgs
 		err := json.Unmarshal(args, &a)
 		return []patch.File{{Op: patch.Change, Path: a.Path}}, err
-	}})
+	})
 }
 
-func (p *Plugin) edit(ctx context.Context, call tool.Call, a editArgs) (tool.Result, error) {
+func (p *Plugin) edit(ctx context.Context, call tool.Call, a editArgs, dry bool) (tool.Result, error) {
 	if a.Old == "" {
 		return tool.Fail(tool.ErrValidation, "old_text is empty: create files with apply_patch"), nil
 	}
@@ -76,6 +72,9 @@ func (p *Plugin) edit(ctx context.Context, call tool.Call, a editArgs) (tool.Res
 	content, n, err := replaced(old, a)
 	if err != nil {
 		return tool.Fail(tool.ErrTool, "nothing was changed: %s: %v", at, err), nil
+	}
+	if dry {
+		return tool.OK("it applies"), nil
 	}
 	kept, err := p.write(ctx, call, w, []workspace.Edit{{Path: at, Data: []byte(content)}})
 	if err != nil {

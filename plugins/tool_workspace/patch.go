@@ -27,8 +27,34 @@ type patchArgs struct {
 // changer is a tool that changes files. It writes its own prompt, which lists them.
 type changer struct {
 	tool.Tool
+	dry   tool.Tool // finds out what it would do, and changes nothing
 	p     *Plugin
 	files func(args json.RawMessage) ([]patch.File, error)
+}
+
+// change makes the changes of a call; with dry it leaves the files as they are.
+type change[A any] func(ctx context.Context, call tool.Call, a A, dry bool) (tool.Result, error)
+
+// register registers a tool that changes files.
+func register[A any](p *Plugin, c plugin.Context, def tool.Definition, do change[A], files func(args json.RawMessage) ([]patch.File, error)) error {
+	as := func(dry bool) (tool.Tool, error) {
+		return tool.New(def, func(ctx context.Context, call tool.Call, a A) (tool.Result, error) { return do(ctx, call, a, dry) })
+	}
+	t, err := as(false)
+	if err != nil {
+		return err
+	}
+	dry, err := as(true)
+	if err != nil {
+		return err
+	}
+	return c.RegisterTool(changer{t, dry, p, files})
+}
+
+// Check implements [tool.Checker]: a patch that does not apply need not be looked at by anybody.
+func (t changer) Check(ctx context.Context, call tool.Call) (tool.Result, bool) {
+	res, err := t.dry.Invoke(ctx, call)
+	return res, err != nil || res.OK
 }
 
 // patched returns the files of a patch.
@@ -133,17 +159,13 @@ func (t changer) ApprovalBrief(call tool.Call) string {
 }
 
 func (p *Plugin) patcher(c plugin.Context) error {
-	t, err := tool.New(tool.Definition{
+	return register(p, c, tool.Definition{
 		Name: "apply_patch", Title: "Apply patch", Kind: tool.KindWrite, ForAgents: true, InFolder: true,
 		Description: "Changes, creates, moves and deletes text files of the workspace by a patch, which is applied whole or not at all. Hunks are found by their lines; give three lines of context around each change.",
-	}, p.apply)
-	if err != nil {
-		return err
-	}
-	return c.RegisterTool(changer{t, p, patched})
+	}, p.apply, patched)
 }
 
-func (p *Plugin) apply(ctx context.Context, call tool.Call, a patchArgs) (tool.Result, error) {
+func (p *Plugin) apply(ctx context.Context, call tool.Call, a patchArgs, dry bool) (tool.Result, error) {
 	files, err := patch.Parse(a.Patch)
 	if err != nil {
 		return tool.Fail(tool.ErrValidation, "%v", err), nil
@@ -158,6 +180,9 @@ func (p *Plugin) apply(ctx context.Context, call tool.Call, a patchArgs) (tool.R
 	edits, summary, shown, err := plan(w, files)
 	if err != nil {
 		return failure(fmt.Errorf("nothing was changed: %w", err)), nil
+	}
+	if dry {
+		return tool.OK("it applies"), nil
 	}
 	kept, err := p.write(ctx, call, w, edits)
 	if err != nil {
