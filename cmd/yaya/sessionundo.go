@@ -64,6 +64,9 @@ func showUndone(w io.Writer, done undo.Undone) error {
 			_, err = fmt.Fprintf(w, "  %s changed, too, and is not covered\n", daemon.Printable(f, 4096))
 		}
 	}
+	if err == nil && done.More > 0 {
+		_, err = fmt.Fprintf(w, "  and %d more\n", done.More)
+	}
 	if err == nil && done.Left > 0 {
 		_, err = fmt.Fprintf(w, "earlier changes that can be undone: %d\n", done.Left)
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/yaya-ai/yaya/internal/fakellm"
+	"github.com/yaya-ai/yaya/internal/undo"
 )
 
 // AGT-4: in a real repository, what an edit, a patch and a command have changed is undone step by
@@ -145,5 +146,16 @@ func TestUndoOnlyInItsFolder(t *testing.T) {
 	b.must("trust", "--yes", ws)
 	if out := b.must("session", "undo", id); !there(t, filepath.Join(ws, "keys")) {
 		t.Errorf("undo says %s, want keys back", out)
+	}
+}
+
+// Of the files that are not covered, those without a name are counted.
+func TestUndoneFilesThatAreNotNamed(t *testing.T) {
+	var out strings.Builder
+	if err := showUndone(&out, undo.Undone{Folder: "/w", Files: []string{"a"}, Without: []string{"b"}, More: 7}); err != nil {
+		t.Fatal(err)
+	}
+	if want := "undone in /w:\n  a\n  b changed, too, and is not covered\n  and 7 more\n"; out.String() != want {
+		t.Errorf("it prints %q, want %q", out.String(), want)
 	}
 }

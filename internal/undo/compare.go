@@ -74,6 +74,95 @@ func (g *group) record(w *workspace.Workspace, p string, before, after *content,
 	}
 }
 
+// uncovered adds to a step the changes of files that are not covered, and are known: it names them. Where the
+// earlier steps have left such a file, a covered one before them, the change is one of a chain.
+func (g *group) uncovered(at *kept, w *workspace.Workspace, now picture, st *step) error {
+	changed := map[string]file{}
+	for p, is := range now.large {
+		was, large := g.first.large[p]
+		if g.before[p] != nil || was == is || !large && g.first.there(p) {
+			continue
+		}
+		st.Without = append(st.Without, p)
+		if !large && !g.moved(w, p) {
+			changed[p] = file{p, nil, &content{Mode: is.Mode, Seen: is}}
+		}
+	}
+	for _, known := range []map[string]seen{g.first.large, g.first.unread} {
+		for p, was := range known {
+			after := now.files[p]
+			if after == nil {
+				after = unkept(w, p)
+			}
+			before := &content{Mode: was.Mode, Seen: was}
+			if before.equal(after) {
+				continue
+			}
+			if g.moved(w, p) {
+				after = nil // undo goes on when it is somewhere else
+			}
+			changed[p] = file{p, before, after}
+			if _, large := g.first.large[p]; large {
+				st.Without = append(st.Without, p)
+			}
+		}
+	}
+	if len(changed) == 0 {
+		return nil
+	}
+	steps, err := at.steps()
+	if err != nil {
+		return err
+	}
+	left := map[string]*content{}
+	for _, s := range steps {
+		for _, f := range slices.Concat(s.Files, s.Unkept) {
+			left[f.Path] = f.After
+		}
+	}
+	for _, p := range slices.Sorted(maps.Keys(changed)) {
+		was, chained := left[p]
+		if f := changed[p]; chained && f.Before.equal(was) {
+			st.Unkept = append(st.Unkept, f)
+			st.Without = append(st.Without, p)
+		}
+	}
+	return nil
+}
+
+// passOn returns the earlier steps as they are when this one is undone: as it does not bring back content that
+// is not kept, the step that has left that has now left what this one leaves.
+func (st *step) passOn(earlier []step) []step {
+	for _, f := range st.Unkept {
+		for i := len(earlier) - 1; i >= 0; i-- {
+			at := func(e file) bool { return e.Path == f.Path }
+			of := earlier[i].Files
+			n := slices.IndexFunc(of, at)
+			if n < 0 {
+				of = earlier[i].Unkept
+				n = slices.IndexFunc(of, at)
+			}
+			if n < 0 {
+				continue
+			}
+			if of[n].After.equal(f.Before) {
+				of[n].After = f.After
+			}
+			break
+		}
+	}
+	return earlier
+}
+
+// tell bounds the names of files that are not covered.
+func (st *step) tell() {
+	slices.Sort(st.Without)
+	st.Without = slices.Compact(st.Without)
+	if more := len(st.Without) - maxTold; more > 0 {
+		st.Without, st.More = st.Without[:maxTold], more
+	}
+}
+
 // unkept returns the state of a file whose content was covered and no longer is: it has become too large,
 // say.
 func unkept(w *workspace.Workspace, p string) *content {
@@ -93,18 +182,19 @@ func (g *group) moved(w *workspace.Workspace, p string) bool {
 		return false
 	}
 	id, identified := hostfile.Described(info)
-	covered := g.before[p] != nil
+	_, large := g.first.large[p]
+	covered := g.before[p] != nil || large
 	switch {
-	case identified && g.first.ids[id] != "":
+	case identified && (g.first.ids[id] != "" || g.first.rest[id] == p): // content of the step, or where it was
 		return false
 	case !identified && covered: // when it was made says nothing, it may be the same file
 		return g.older(info.ModTime())
 	}
 	// Other times can be set, and change with the content.
 	if made, known := born(w.Root(), p, info); known {
-		return g.older(made) || made.Before(g.began) && g.first.rest[id]
+		return g.older(made) || made.Before(g.began) && g.first.rest[id] != ""
 	}
-	return g.first.rest[id] || g.older(info.ModTime()) // another file may have had its number
+	return g.first.rest[id] != "" || g.older(info.ModTime()) // another file may have had its number
 }
 
 // older reports whether a time of a file is before the step.

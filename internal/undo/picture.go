@@ -36,14 +36,16 @@ type picture struct {
 	left  map[string]bool // files and folders of which nothing is known, "." for some of them
 	part  bool            // one of left is a file that could not be looked at
 
+	unread map[string]seen // files of left that cannot be read, or have several names
+
 	ids  map[hostfile.ID]string // the paths of the files and folders, where the system tells
-	rest map[hostfile.ID]bool   // the other files that were seen
+	rest map[hostfile.ID]string // of the other files that were seen
 }
 
 func newPicture() picture {
 	return picture{
 		files: map[string]*content{}, at: map[string]seen{}, dirs: map[string]fs.FileMode{}, large: map[string]seen{}, left: map[string]bool{},
-		ids: map[hostfile.ID]string{}, rest: map[hostfile.ID]bool{},
+		ids: map[hostfile.ID]string{}, rest: map[hostfile.ID]string{}, unread: map[string]seen{},
 	}
 }
 
@@ -77,7 +79,7 @@ func (k *kept) look(ctx context.Context, w *workspace.Workspace) (picture, error
 		if e.Dir {
 			if err == nil && info.IsDir() {
 				out.dirs[e.Path] = info.Mode() & modeBits
-				out.identify(e.Path, info)
+				note(out.ids, e.Path, info)
 			}
 			return nil
 		}
@@ -86,11 +88,11 @@ func (k *kept) look(ctx context.Context, w *workspace.Workspace) (picture, error
 			out.part = true
 			return nil //nolint:nilerr // and a change of it is not this call's
 		}
-		id, identified := hostfile.Described(info)
 		at := identify(info)
 		if total += info.Size(); info.Size() > maxFile || len(now) == maxFiles || total > maxBytes || !utf8.ValidString(e.Path) {
 			total -= info.Size()
-			out.large[e.Path], out.rest[id] = at, identified
+			out.large[e.Path] = at
+			note(out.rest, e.Path, info)
 			return nil
 		}
 		before, ok := was[e.Path]
@@ -98,14 +100,16 @@ func (k *kept) look(ctx context.Context, w *workspace.Workspace) (picture, error
 			c, data, err := read(w, e.Path)
 			if err != nil || c == nil {
 				leave(e.Path) // it cannot be read, has several names, or is gone
-				out.part, out.rest[id] = true, identified
+				out.part, out.unread[e.Path] = true, at
+				note(out.rest, e.Path, info)
 				return nil //nolint:nilerr // and is not covered
 			}
 			if c, err = k.put(c, data); err != nil {
 				return err
 			}
 			if c.SHA == "" {
-				out.large[e.Path], out.rest[id] = at, identified
+				out.large[e.Path] = at
+				note(out.rest, e.Path, info)
 				return nil
 			}
 			before = known{at, c.SHA}
@@ -114,7 +118,7 @@ func (k *kept) look(ctx context.Context, w *workspace.Workspace) (picture, error
 			before.seen = seen{} // it may change again without another time
 		}
 		now[e.Path], out.at[e.Path] = before, at
-		out.identify(e.Path, info)
+		note(out.ids, e.Path, info)
 		out.files[e.Path] = &content{SHA: before.SHA, Mode: at.Mode}
 		return nil
 	}, leave)
@@ -125,10 +129,10 @@ func (k *kept) look(ctx context.Context, w *workspace.Workspace) (picture, error
 	return out, k.store(seenFile, now)
 }
 
-// identify notes which file or folder is at a path.
-func (p picture) identify(at string, info fs.FileInfo) {
+// note notes which file or folder is at a path.
+func note(paths map[hostfile.ID]string, at string, info fs.FileInfo) {
 	if id, ok := hostfile.Described(info); ok {
-		p.ids[id] = at
+		paths[id] = at
 	}
 }
 

@@ -43,6 +43,7 @@ const (
 	maxSteps = 100       // of a session
 	maxKept  = 512 << 20 // bytes that the steps of a session need
 	maxNamed = 20        // files in an error
+	maxTold  = 100       // of a step, that are not covered
 )
 
 var (
@@ -87,6 +88,8 @@ type step struct {
 	Others  []other   `json:"others,omitempty"`
 	Folders []folder  `json:"folders,omitempty"` // parents first
 	Without []string  `json:"without,omitempty"` // changed files that are not covered
+	More    int       `json:"more,omitempty"`    // of them that have no place in Without
+	Unkept  []file    `json:"unkept,omitempty"`  // changes after those of earlier steps, of content that is not kept
 }
 
 // Undone is a step that was undone.
@@ -96,6 +99,7 @@ type Undone struct {
 	Time    time.Time `json:"time"`                               // of the changes
 	Files   []string  `json:"files"`                              // that are as before
 	Without []string  `json:"files_not_covered" nullable:"false"` // that were changed, too, and are left as they are
+	More    int       `json:"more_not_covered"`                   // of them that files_not_covered does not name
 	Left    int       `json:"left"`                               // steps that can still be undone
 }
 
@@ -236,19 +240,15 @@ func (c *Change) Done(ctx context.Context) (same bool, err error) {
 		if now, err = at.look(ctx, c.w); err != nil {
 			return false, err
 		}
-		for p, is := range now.large {
-			_, small := g.before[p]
-			if was, large := g.first.large[p]; !small && was != is && (large || !g.first.there(p)) {
-				st.Without = append(st.Without, p)
-			}
+		if err := g.uncovered(at, c.w, now, &st); err != nil {
+			return false, err
 		}
 	}
 	g.compare(at, c.w, now, &st)
 	if g.whole {
 		g.compareFolders(c.w, now, &st)
 	}
-	slices.Sort(st.Without)
-	st.Without = st.Without[:min(len(st.Without), maxNamed)]
+	st.tell()
 	if len(st.Files)+len(st.Folders)+len(st.Without) == 0 {
 		return g.whole && !g.first.part && !now.part, nil
 	}
@@ -293,7 +293,7 @@ func (s *Store) Undo(ctx context.Context, session string, open func(dir string) 
 			err = errors.Join(err, back())
 		}
 	}()
-	out := Undone{Folder: st.Dir, Tools: st.Tools, Time: st.Time, Files: []string{}, Without: append([]string{}, st.Without...), Left: len(steps) - 1}
+	out := Undone{Folder: st.Dir, Tools: st.Tools, Time: st.Time, Files: []string{}, Without: append([]string{}, st.Without...), More: st.More, Left: len(steps) - 1}
 	r := newReversal(w, at, st)
 	for _, f := range st.Files {
 		if err := ctx.Err(); err != nil {
@@ -310,7 +310,7 @@ func (s *Store) Undo(ctx context.Context, session string, open func(dir string) 
 	if err := r.apply(); err != nil {
 		return Undone{}, err
 	}
-	return out, errors.Join(bringBack(w, st), at.write(steps[:len(steps)-1]))
+	return out, errors.Join(bringBack(w, st), at.write(st.passOn(steps[:len(steps)-1])))
 }
 
 // Forget removes everything of a session.

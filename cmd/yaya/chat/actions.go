@@ -118,6 +118,9 @@ func Undone(done undo.Undone) string {
 	text := "undone: " + strings.Join(done.Files, ", ")
 	if len(done.Without) > 0 {
 		text += "; changed, too, and not covered: " + strings.Join(done.Without, ", ")
+		if done.More > 0 {
+			text += fmt.Sprintf(" and %d more", done.More)
+		}
 	}
 	return fmt.Sprintf("%s (%d more can be undone)", text, done.Left)
 }

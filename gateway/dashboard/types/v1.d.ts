@@ -1545,6 +1545,8 @@ export interface components {
             folder: string;
             /** Format: int64 */
             left: number;
+            /** Format: int64 */
+            more_not_covered: number;
             /** Format: date-time */
             time: string;
             tools: string[] | null;
