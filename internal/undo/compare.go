@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"github.com/yaya-ai/yaya/internal/hostfile"
 	"github.com/yaya-ai/yaya/internal/workspace"
@@ -29,6 +30,9 @@ func (g *group) compare(at *kept, w *workspace.Workspace, now picture, st *step)
 				continue
 			case err == nil, errors.Is(err, workspace.ErrShared) && after != nil && !before.equal(after):
 			case before == nil || before.SHA == "":
+				st.Without = append(st.Without, p)
+				continue
+			case errors.Is(err, workspace.ErrGit): // its folder is a repository's own now, which nobody edits
 				st.Without = append(st.Without, p)
 				continue
 			case notRegular(err) && g.replaced(w, p, now, st): // by a folder, say
@@ -77,6 +81,16 @@ func (g *group) record(w *workspace.Workspace, p string, before, after *content,
 // uncovered adds to a step the changes of files that are not covered, and are known: it names them. Where the
 // earlier steps have left such a file, a covered one before them, the change is one of a chain.
 func (g *group) uncovered(at *kept, w *workspace.Workspace, now picture, st *step) error {
+	for p, was := range g.first.odd {
+		if is, there := now.odd[p]; !there || is != was {
+			st.Without = append(st.Without, p+"/")
+		}
+	}
+	for p := range now.odd {
+		if _, known := g.first.odd[p]; !known && !g.first.there(p) {
+			st.Without = append(st.Without, p+"/")
+		}
+	}
 	changed := map[string]file{}
 	for p, is := range now.large {
 		was, large := g.first.large[p]
@@ -154,8 +168,13 @@ func (st *step) passOn(earlier []step) []step {
 	return earlier
 }
 
-// tell bounds the names of files that are not covered.
+// tell makes the names of files that are not covered text, and bounds them.
 func (st *step) tell() {
+	for i, p := range st.Without {
+		if !utf8.ValidString(p) {
+			st.Without[i] = workspace.Shown(p)
+		}
+	}
 	slices.Sort(st.Without)
 	st.Without = slices.Compact(st.Without)
 	if more := len(st.Without) - maxTold; more > 0 {

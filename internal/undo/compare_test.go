@@ -141,3 +141,15 @@ func TestCoarseTimes(t *testing.T) {
 		}
 	}
 }
+
+// AGT-4: of a workspace with more entries than are visited, a path before the last one is new if the picture
+// does not have it.
+func TestEndOfPicture(t *testing.T) {
+	p := newPicture()
+	p.end = "m/x"
+	for at, want := range map[string]bool{"a": false, "a/z": false, "m": false, "m/w/z": false, "m/x": false, "m/x/y": true, "m/y": true, "m.txt": true, "n": true} {
+		if got := p.there(at); got != want {
+			t.Errorf("%s may have been there: %v, want %v", at, got, want)
+		}
+	}
+}

@@ -20,8 +20,8 @@ type folder struct {
 	Unseen bool        `json:"unseen,omitempty"` // after the step, which has closed one above it
 }
 
-// modeBits are the permissions of a folder, with what decides about files in it.
-const modeBits = fs.ModePerm | fs.ModeSetgid | fs.ModeSticky
+// modeBits are the permissions of a file or folder, with what else its mode decides.
+const modeBits = fs.ModePerm | fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky
 
 // folderMode returns the permissions of a folder; ok is false if there is none at the path: something
 // above it may be a link or a file. An error means that one above it is closed.
@@ -36,22 +36,26 @@ func folderMode(w *workspace.Workspace, p string) (mode fs.FileMode, ok bool, er
 	return 0, false, nil
 }
 
-// compareFolders adds to a step the folders that are new or gone, or have other permissions. A folder that
-// is left out now, by a .gitignore that is new, counts as unchanged.
+// compareFolders adds to a step the folders that are new or gone, or have other permissions, even if one
+// is left out now, by a .gitignore that is new.
 func (g *group) compareFolders(w *workspace.Workspace, now picture, st *step) {
 	respelled := map[string]bool{} // as in compare
 	for _, p := range slices.Sorted(maps.Keys(g.first.dirs)) {
 		before := g.first.dirs[p]
 		after, seen := now.dirs[p]
 		if !seen {
-			_, there, err := folderMode(w, p)
-			if at, _ := obstacle(w, p); at == p { // and it is not found through a link
-				if info, err := w.Root().Lstat(p); err == nil {
-					respelled[now.spelled(p, info)] = true
-				}
-			}
-			if !there {
+			after, there, err := folderMode(w, p)
+			at, kind := obstacle(w, p)
+			switch info, ierr := w.Root().Lstat(p); {
+			case !there && at != "" && kind&^fs.ModeDir != 0 && !g.noted[at]: // it stays away while that is there
+				st.Without = append(st.Without, p+"/")
+			case !there:
 				st.Folders = append(st.Folders, folder{Path: p, Before: before, Gone: err == nil, Unseen: err != nil})
+			case at == p && ierr == nil: // and it is not found through a link
+				respelled[now.spelled(p, info)] = true
+				if after != before {
+					st.Folders = append(st.Folders, folder{Path: p, Before: before, After: after})
+				}
 			}
 		} else if after != before {
 			st.Folders = append(st.Folders, folder{Path: p, Before: before, After: after})

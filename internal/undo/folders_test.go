@@ -28,6 +28,8 @@ func TestFolders(t *testing.T) {
 	}{
 		"other permissions":         {change: chmod("d", 0o711), files: []string{"d/"}},
 		"of an empty folder":        {change: chmod("empty", 0o700|fs.ModeSticky), files: []string{"empty/"}},
+		"of the workspace":          {change: chmod(".", 0o711), files: []string{"./"}},
+		"left out since":            {change: func(w *world) { w.write(".gitignore", "d\n", 0o644); chmod("d", 0o711)(w) }, files: []string{".gitignore", "d/"}},
 		"out of reach":              {change: func(w *world) { chmod("d/sub", 0)(w); chmod("d", 0)(w) }, files: []string{"d/", "d/sub/"}},
 		"read-only":                 {change: func(w *world) { w.write("d/x", "new", 0o600); chmod("d", 0o555)(w) }, files: []string{"d/x", "d/"}},
 		"removed":                   {change: func(w *world) { w.must(os.RemoveAll(w.path("d")), os.Remove(w.path("empty"))) }, files: []string{"d/sub/y", "d/x", "d/", "d/sub/", "empty/"}},
@@ -79,6 +81,60 @@ func TestFolders(t *testing.T) {
 			}
 			if !maps.Equal(now, want) {
 				t.Errorf("after undo the folder has %v, want %v", now, want)
+			}
+		})
+	}
+}
+
+// AGT-4: a folder that was empty, and in whose place something is that undo does not remove, is named, and so
+// are folders in it and those with a name that is not text.
+func TestFoldersThatAreNotCovered(t *testing.T) {
+	for name, tc := range map[string]struct {
+		before, change func(w *world)
+		named          []string
+	}{
+		"a link in its place": {
+			func(w *world) { w.must(os.MkdirAll(w.path("d/e"), 0o755)) },
+			func(w *world) { w.must(os.RemoveAll(w.path("d")), os.Symlink("/", w.path("d"))) },
+			[]string{"d/", "d/e/"},
+		},
+		"other permissions": {
+			func(w *world) { w.must(os.Mkdir(w.path("a\xff"), 0o755)) },
+			func(w *world) { w.must(os.Chmod(w.path("a\xff"), 0o711)) },
+			[]string{`"a\xff/"`},
+		},
+		"renamed": {
+			func(w *world) { w.must(os.Mkdir(w.path("a\xff"), 0o755)) },
+			func(w *world) { w.must(os.Rename(w.path("a\xff"), w.path("b\xff"))) },
+			[]string{`"a\xff/"`, `"b\xff/"`},
+		},
+		"the content of a repository": {
+			func(w *world) { w.write("src/a", "one", 0o644) },
+			func(w *world) {
+				w.write("src/a", "two", 0o644)
+				w.write("src/HEAD", "ref", 0o644)
+				w.must(os.Mkdir(w.path("src/objects"), 0o755), os.Mkdir(w.path("src/refs"), 0o755))
+			},
+			[]string{"src/a"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.write("f", "one", 0o644)
+			if f, err := os.Create(w.path("c\xff")); err != nil {
+				t.Skip("the file system takes no such name")
+			} else {
+				w.must(f.Close())
+			}
+			tc.before(w)
+			w.change(func() { tc.change(w); w.write("f", "two", 0o644) })
+			after := w.tree()
+			got, err := w.undo()
+			if err != nil || !slices.Equal(got.Files, []string{"f"}) || !slices.Equal(got.Without, tc.named) {
+				t.Errorf("Undo = %+v, %v; want f, without %q", got, err, tc.named)
+			}
+			if d := differ(after, w.tree()); d != "f: -rw-r--r-- one, want -rw-r--r-- two" {
+				t.Errorf("%s; want nothing else changed", d)
 			}
 		})
 	}

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/yaya-ai/yaya/internal/hostfile"
 	"github.com/yaya-ai/yaya/internal/workspace"
@@ -17,7 +19,7 @@ import (
 type other struct {
 	Path   string      `json:"path"`
 	Kind   fs.FileMode `json:"kind"`             // without permissions
-	Target string      `json:"target,omitempty"` // of a link
+	Target string      `json:"target,omitempty"` // of a link; after a zero byte, as Go quotes it, if it is not text
 	Inode  uint64      `json:"inode,omitempty"`  // of a pipe, a socket or a device
 }
 
@@ -30,7 +32,9 @@ func look(w *workspace.Workspace, p string) (o other, at time.Time, err error) {
 	o = other{Path: p, Kind: info.Mode().Type()}
 	switch {
 	case o.Kind&fs.ModeSymlink != 0:
-		o.Target, err = w.Root().Readlink(p)
+		if o.Target, err = w.Root().Readlink(p); !utf8.ValidString(o.Target) {
+			o.Target = "\x00" + strconv.Quote(o.Target) // no target has a zero byte
+		}
 	case !info.IsDir():
 		o.Inode = hostfile.Inode(info)
 	}
@@ -83,6 +87,8 @@ func (g *group) replaced(w *workspace.Workspace, p string, now picture, st *step
 			return fs.SkipDir
 		case len(st.Others) == maxFiles:
 			return fs.SkipAll
+		case !utf8.ValidString(p): // it cannot be written down
+			return nil
 		}
 		o, since, err := look(w, p)
 		if err != nil || !d.IsDir() && g.older(since) {

@@ -98,6 +98,15 @@ var kinds = map[string]func(w *world){
 	"a file becomes a link to nothing": func(w *world) {
 		w.must(os.Remove(w.path("f")), os.Symlink("/nowhere/at/all", w.path("f")))
 	},
+	"a file becomes a link to what is not text": func(w *world) {
+		w.must(os.Remove(w.path("f")), os.Symlink("a\xff", w.path("f")))
+	},
+	"a file loses the rights of its owner": func(w *world) { w.must(os.Chmod(w.path("s"), 0o755)) },
+	"a file keeps the rights of its owner": func(w *world) {
+		w.write("s", "changed", 0o644)
+		w.must(os.Chmod(w.path("s"), 0o755|fs.ModeSetuid))
+	},
+	"a file gets the rights of its owner": func(w *world) { w.must(os.Chmod(w.path("f"), 0o640|fs.ModeSetuid)) },
 	"a file becomes a pipe": func(w *world) {
 		w.must(os.Remove(w.path("f")), syscall.Mkfifo(w.path("f"), 0o600))
 	},
@@ -119,6 +128,8 @@ func newKinds(t *testing.T) *world {
 	w := newWorld(t)
 	w.write("f", "file", 0o640)
 	w.write("g", "other", 0o644)
+	w.write("s", "rights", 0o755)
+	w.must(os.Chmod(w.path("s"), 0o755|fs.ModeSetuid))
 	w.write("d/x", "x", 0o600)
 	w.write("d/y", "y", 0o755)
 	w.write("d/deep/z", "z", 0o644)

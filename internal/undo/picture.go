@@ -3,7 +3,9 @@ package undo
 import (
 	"context"
 	"io/fs"
+	"os"
 	"path"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -32,9 +34,11 @@ type picture struct {
 	files map[string]*content
 	at    map[string]seen // of the files
 	dirs  map[string]fs.FileMode
-	large map[string]seen // files that are not kept: too large, with a secret, or with a name that is not text
-	left  map[string]bool // files and folders of which nothing is known, "." for some of them
-	part  bool            // one of left is a file that could not be looked at
+	odd   map[string]fs.FileMode // folders with a name that is not text
+	large map[string]seen        // files that are not kept: too large, with a secret, or with a name that is not text
+	left  map[string]bool        // files and folders of which nothing is known
+	end   string                 // the last path, if nothing is known of those after it
+	part  bool                   // one of left is a file that could not be looked at
 
 	unread map[string]seen // files of left that cannot be read, or have several names
 
@@ -44,21 +48,22 @@ type picture struct {
 
 func newPicture() picture {
 	return picture{
-		files: map[string]*content{}, at: map[string]seen{}, dirs: map[string]fs.FileMode{}, large: map[string]seen{}, left: map[string]bool{},
+		files: map[string]*content{}, at: map[string]seen{}, dirs: map[string]fs.FileMode{}, odd: map[string]fs.FileMode{}, large: map[string]seen{}, left: map[string]bool{},
 		ids: map[hostfile.ID]string{}, rest: map[hostfile.ID]string{}, unread: map[string]seen{},
 	}
 }
 
 // there reports whether a path that the picture does not have may have been a file.
 func (p picture) there(at string) bool {
-	for ; ; at = path.Dir(at) {
+	if p.end != "" && slices.Compare(strings.Split(at, "/"), strings.Split(p.end, "/")) > 0 { // as the walk goes
+		return true
+	}
+	for ; at != "."; at = path.Dir(at) {
 		if p.left[at] {
 			return true
 		}
-		if at == "." {
-			return false
-		}
 	}
+	return false
 }
 
 // look notes the state of a workspace and keeps the content of files that it has not seen as they
@@ -67,8 +72,16 @@ func (k *kept) look(ctx context.Context, w *workspace.Workspace) (picture, error
 	was, began := k.seen(), time.Now()
 	now, total := map[string]known{}, int64(0)
 	out := newPicture()
-	leave := func(p string) { out.left[p] = true }
+	last := ""
+	leave := func(p string) {
+		if p == "." {
+			out.end = last // there is more than the walk visits
+			return
+		}
+		last, out.left[p] = p, true
+	}
 	err := w.WalkAll(ctx, ".", func(e workspace.Entry) error {
+		last = e.Path
 		switch {
 		case workspace.IsTemp(e.Path) && e.Dir:
 			return fs.SkipDir
@@ -78,8 +91,7 @@ func (k *kept) look(ctx context.Context, w *workspace.Workspace) (picture, error
 		info, err := w.Root().Lstat(e.Path)
 		if e.Dir {
 			if err == nil && info.IsDir() {
-				out.dirs[e.Path] = info.Mode() & modeBits
-				note(out.ids, e.Path, info)
+				out.folder(e.Path, info)
 			}
 			return nil
 		}
@@ -125,8 +137,21 @@ func (k *kept) look(ctx context.Context, w *workspace.Workspace) (picture, error
 	if err != nil {
 		return picture{}, err
 	}
-	out.part = out.part || out.left["."]
+	out.part = out.part || out.end != ""
+	if info, err := w.Root().Lstat("."); err == nil {
+		out.folder(".", info)
+	}
 	return out, k.store(seenFile, now)
+}
+
+// folder notes a folder.
+func (p picture) folder(at string, info fs.FileInfo) {
+	if !utf8.ValidString(at) {
+		p.odd[at] = info.Mode() & modeBits
+		return
+	}
+	p.dirs[at] = info.Mode() & modeBits
+	note(p.ids, at, info)
 }
 
 // note notes which file or folder is at a path.
@@ -156,6 +181,15 @@ func (p picture) spelled(at string, info fs.FileInfo) string {
 	return ""
 }
 
+// fileMode returns the permissions of a file. Those that give whoever runs it the rights of its owner count only
+// if that is this user, who owns the files that undo writes.
+func fileMode(info fs.FileInfo) fs.FileMode {
+	if owner, known := hostfile.Owner(info); known && owner == os.Geteuid() {
+		return info.Mode() & modeBits
+	}
+	return info.Mode() & (fs.ModePerm | fs.ModeSticky)
+}
+
 func identify(info fs.FileInfo) seen {
-	return seen{Size: info.Size(), Time: info.ModTime().UnixNano(), Mode: info.Mode().Perm(), Inode: hostfile.Inode(info), CTime: changed(info)}
+	return seen{Size: info.Size(), Time: info.ModTime().UnixNano(), Mode: fileMode(info), Inode: hostfile.Inode(info), CTime: changed(info)}
 }

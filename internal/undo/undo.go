@@ -354,13 +354,13 @@ func read(w *workspace.Workspace, p string) (*content, []byte, error) {
 		return nil, nil, err
 	}
 	if info.Size() > maxFile {
-		return &content{Mode: info.Mode().Perm()}, nil, writable
+		return &content{Mode: fileMode(info)}, nil, writable
 	}
 	data, info, err := w.Read(p)
 	if err != nil {
 		return nil, nil, err
 	}
-	return &content{SHA: sum(data), Mode: info.Mode().Perm()}, data, writable
+	return &content{SHA: sum(data), Mode: fileMode(info)}, data, writable
 }
 
 func sum(data []byte) string {
