@@ -67,6 +67,11 @@ func showUndone(w io.Writer, done undo.Undone) error {
 	if err == nil && done.More > 0 {
 		_, err = fmt.Fprintf(w, "  and %d more\n", done.More)
 	}
+	for _, r := range done.Remaining {
+		if err == nil {
+			_, err = fmt.Fprintf(w, "  %s is not as before: %s\n", daemon.Printable(r.Path, 4096), daemon.Printable(r.Why, 4096))
+		}
+	}
 	if err == nil && done.Left > 0 {
 		_, err = fmt.Fprintf(w, "earlier changes that can be undone: %d\n", done.Left)
 	}

@@ -58,18 +58,38 @@ func (s *Service) undo(ctx context.Context, id string) (undo.Undone, error) {
 		return done, api.Coded(http.StatusConflict, "other_folder", "%v; move that folder back, or change the files by hand", err)
 	case errors.Is(err, undo.ErrUntrusted):
 		return done, api.Coded(http.StatusForbidden, "workspace_not_allowed", "%v", err)
-	case err != nil:
+	case err != nil && done.Folder == "":
 		return done, err
 	}
-	var names []string
-	for _, name := range done.Files[:min(len(done.Files), maxUndoNamed)] {
-		names = append(names, workspace.Shown(name)) // a command may have chosen it
+	note := event.TurnNote{Name: noteUndo, Text: undoNote(done)}
+	_, nerr := k.Note(event.Event{Kind: event.TurnNoted.Name(), SessionID: id, ID: uuid.NewString(), Time: time.Now(), Source: event.KernelSource, Payload: note}, note)
+	return done, errors.Join(err, nerr)
+}
+
+// undoNote tells the model which of its changes are undone, and which are not.
+func undoNote(done undo.Undone) string {
+	var back, rest []string
+	for _, name := range done.Files {
+		back = append(back, workspace.Shown(name)) // a command may have chosen it
 	}
+	for _, name := range done.Without {
+		rest = append(rest, workspace.Shown(name))
+	}
+	for _, r := range done.Remaining {
+		rest = append(rest, workspace.Shown(r.Path))
+	}
+	text := "The user has undone your last changes. These files are as they were before:\n" + listed(back)
+	if len(rest) > 0 {
+		text += "\nThese are not:\n" + listed(rest)
+	}
+	return text
+}
+
+// listed has one name a line, and how many more there are.
+func listed(names []string) string {
 	more := ""
-	if n := len(done.Files) - maxUndoNamed; n > 0 {
-		more = fmt.Sprintf("\n… and %d more", n)
+	if n := len(names) - maxUndoNamed; n > 0 {
+		names, more = names[:maxUndoNamed], fmt.Sprintf("\n… and %d more", n)
 	}
-	note := event.TurnNote{Name: noteUndo, Text: "The user has undone your last changes. These files are as they were before:\n" + strings.Join(names, "\n") + more}
-	_, err = k.Note(event.Event{Kind: event.TurnNoted.Name(), SessionID: id, ID: uuid.NewString(), Time: time.Now(), Source: event.KernelSource, Payload: note}, note)
-	return done, err
+	return strings.Join(names, "\n") + more
 }

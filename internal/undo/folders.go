@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"path"
 	"slices"
+	"strings"
 
 	"github.com/yaya-ai/yaya/internal/workspace"
 )
@@ -45,11 +47,12 @@ func (g *group) compareFolders(w *workspace.Workspace, now picture, st *step) {
 		after, seen := now.dirs[p]
 		if !seen {
 			after, there, err := folderMode(w, p)
-			at, kind := obstacle(w, p)
+			at, _ := obstacle(w, p)
 			switch info, ierr := w.Root().Lstat(p); {
-			case !there && at != "" && kind&^fs.ModeDir != 0 && !g.noted[at]: // it stays away while that is there
-				st.Without = append(st.Without, p+"/")
 			case !there:
+				if err == nil && obstacleAbove(w, p) != "" {
+					g.replaced(w, p+"/.", now, st)
+				}
 				st.Folders = append(st.Folders, folder{Path: p, Before: before, Gone: err == nil, Unseen: err != nil})
 			case at == p && ierr == nil: // and it is not found through a link
 				respelled[now.spelled(p, info)] = true
@@ -68,80 +71,182 @@ func (g *group) compareFolders(w *workspace.Workspace, now picture, st *step) {
 		case respelled[p]:
 			st.Without = append(st.Without, p+"/")
 		default:
-			st.Folders = append(st.Folders, folder{Path: p, New: true})
+			st.Folders = append(st.Folders, folder{Path: p, New: true, After: now.dirs[p]})
 		}
 	}
 }
 
-// openFolders gives folders the permissions that they had before a step, parents first: without them its
-// files may be out of reach. back takes that back.
-func openFolders(w *workspace.Workspace, st step) (back func() error, err error) {
-	var done []folder
-	back = func() error {
-		var errs []error
-		for _, f := range slices.Backward(done) {
-			errs = append(errs, w.SetMode(f.Path, f.After))
+// opened are folders that their owner may use for the time of an undo.
+type opened struct {
+	w   *workspace.Workspace
+	was map[string]fs.FileMode // of those whose permissions have been changed
+}
+
+// open gives the owner all rights to a folder with these permissions. Somebody else's stays as it is.
+func (o *opened) open(p string, mode fs.FileMode) {
+	if mode&0o700 != 0o700 && o.w.SetMode(p, mode|0o700) == nil {
+		o.was[p] = mode
+	}
+}
+
+// close gives the folders that are still there their permissions back, children first. It returns why not by
+// path.
+func (o *opened) close() map[string]error {
+	failed := map[string]error{}
+	for _, p := range slices.Backward(slices.Sorted(maps.Keys(o.was))) {
+		if err := o.w.SetMode(p, o.was[p]); err != nil && !errors.Is(err, fs.ErrNotExist) && !notRegular(err) {
+			failed[p] = err
 		}
-		return errors.Join(errs...)
+	}
+	return failed
+}
+
+// back is close as one error.
+func (o *opened) back() error {
+	var errs []error
+	for p, err := range o.close() {
+		errs = append(errs, fmt.Errorf("%s: %w", p, err))
+	}
+	return errors.Join(errs...)
+}
+
+// openFolders opens every folder above the changes of a step: without that its files may be out of reach, or
+// not to be replaced. It refuses a step of whose folders one has neither the permissions that the step left
+// nor those from before.
+func openFolders(w *workspace.Workspace, st step) (*opened, error) {
+	o := &opened{w, map[string]fs.FileMode{}}
+	ways := map[string]bool{".": true}
+	way := func(p string) {
+		for ; !ways[p]; p = path.Dir(p) {
+			ways[p] = true
+		}
+	}
+	for _, f := range st.Files {
+		way(path.Dir(f.Path))
+	}
+	for _, f := range st.Folders {
+		way(f.Path)
+	}
+	for _, other := range st.Others {
+		way(other.Path)
+	}
+	modes := map[string]fs.FileMode{}
+	for _, p := range slices.Sorted(maps.Keys(ways)) {
+		mode, there, err := folderMode(w, p)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("%s: %w", p, err), o.back())
+		}
+		if there {
+			modes[p] = mode
+			o.open(p, mode)
+		}
 	}
 	var changed []string
-	for _, f := range st.Folders {
-		if f.Gone || f.New {
-			continue
+	for i, f := range st.Folders {
+		now, there := modes[f.Path]
+		if f.Unseen {
+			st.Folders[i].Gone = !there
+			f.Gone, f.After = !there, now
 		}
-		now, there, err := folderMode(w, f.Path)
-		if f.Unseen && err == nil {
-			if !there {
-				continue // it was removed as well
-			}
-			f.After = now
-		}
-		switch {
-		case err != nil:
-			return nil, errors.Join(fmt.Errorf("%s: %w", f.Path, err), back())
-		case !there || now != f.Before && now != f.After:
+		if !f.Gone && !f.New && (!there || now != f.Before && now != f.After) {
 			changed = append(changed, f.Path+"/")
-		case now == f.After:
-			if err := w.SetMode(f.Path, f.Before); err != nil {
-				return nil, errors.Join(fmt.Errorf("%s: %w", f.Path, err), back())
-			}
-			done = append(done, f)
 		}
 	}
 	if len(changed) > 0 {
 		n := min(len(changed), maxNamed)
-		return nil, errors.Join(fmt.Errorf("%w: %q", ErrChanged, changed[:n]), back())
+		return nil, errors.Join(fmt.Errorf("%w: %q", ErrChanged, changed[:n]), o.back())
 	}
-	return back, nil
+	return o, nil
 }
 
-// bringBack makes the folders that a step has removed, those that its files did not need, too, and gives
-// them their permissions, children first. One at whose path something else is stays away. Folders that
-// the step has made go if they are empty.
-func bringBack(w *workspace.Workspace, st step) error {
-	var errs []error
+// obstacleAbove returns the first name on the way to a folder, and its own, that is there and not a folder.
+func obstacleAbove(w *workspace.Workspace, p string) string {
+	for i := range p + "/" {
+		if i < len(p) && p[i] != '/' {
+			continue
+		}
+		info, err := w.Root().Lstat(p[:i])
+		if err != nil {
+			return ""
+		}
+		if !info.IsDir() {
+			return p[:i]
+		}
+	}
+	return ""
+}
+
+// Remaining is a file or a folder, with a slash, that an undo has not put back.
+type Remaining struct {
+	Path string `json:"path"`
+	Why  string `json:"why"`
+}
+
+// bringBack makes the folders that a step has removed, those that its files did not need, too, removes those
+// that it has made if they are empty, and gives folders the permissions from before. It returns which of the
+// step's are as before, and the others.
+func bringBack(o *opened, st step) (back []string, rest []Remaining) {
+	failed := map[string]error{}
 	for _, f := range st.Folders {
-		if _, _, err := folderMode(w, f.Path); f.Gone && err == nil {
-			err = w.Mkdir(f.Path, 0o700)
-			if err != nil && !errors.Is(err, fs.ErrExist) {
-				errs = append(errs, fmt.Errorf("%s: %w", f.Path, err))
+		if f.Gone {
+			if err := o.w.Mkdir(f.Path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+				failed[f.Path] = err
 			}
+		}
+		if !f.New {
+			o.was[f.Path] = f.Before
 		}
 	}
 	for _, f := range slices.Backward(st.Folders) {
-		_, there, err := folderMode(w, f.Path)
-		switch {
-		case !there || err != nil:
-		case f.Gone:
-			errs = append(errs, w.SetMode(f.Path, f.Before))
-		case f.New:
-			if err := w.Rmdir(f.Path); err != nil && !errors.Is(err, fs.ErrExist) { // it may not be empty
-				errs = append(errs, fmt.Errorf("%s: %w", f.Path, err))
-			}
+		if _, there, err := folderMode(o.w, f.Path); !f.New || !there && err == nil { // a file from before may be there
+			continue
+		}
+		err := o.w.Rmdir(f.Path)
+		if errors.Is(err, fs.ErrExist) {
+			err = inIt(o.w, f.Path)
+		}
+		if err != nil {
+			failed[f.Path] = err
 		}
 	}
-	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("the files are as before, but not every folder: %w", err)
+	maps.Copy(failed, o.close())
+	for _, f := range st.Folders {
+		_, there, err := folderMode(o.w, f.Path)
+		switch {
+		case failed[f.Path] != nil:
+			rest = append(rest, Remaining{f.Path + "/", failed[f.Path].Error()})
+			delete(failed, f.Path)
+		case !f.New && !there && err == nil:
+			rest = append(rest, Remaining{f.Path + "/", "something else is in its place"})
+		default:
+			back = append(back, f.Path+"/")
+		}
 	}
-	return nil
+	for _, p := range slices.Sorted(maps.Keys(failed)) {
+		rest = append(rest, Remaining{p + "/", failed[p].Error()})
+	}
+	return back, rest
+}
+
+// maxInIt is how many names of a folder an error has.
+const maxInIt = 5
+
+// inIt is the reason why a folder that a step has made stays.
+func inIt(w *workspace.Workspace, p string) error {
+	dir, err := w.Root().Open(p)
+	if err != nil {
+		return err
+	}
+	names, err := dir.Readdirnames(maxInIt + 1)
+	if err = errors.Join(err, dir.Close()); err != nil {
+		return err
+	}
+	slices.Sort(names)
+	for i, n := range names {
+		names[i] = workspace.Shown(n)
+	}
+	if len(names) > maxInIt {
+		names[maxInIt] = "…"
+	}
+	return fmt.Errorf("it has what the change does not cover: %s", strings.Join(names, ", "))
 }

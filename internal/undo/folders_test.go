@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/yaya-ai/yaya/internal/undo"
@@ -28,15 +29,13 @@ func TestFolders(t *testing.T) {
 	}{
 		"other permissions":         {change: chmod("d", 0o711), files: []string{"d/"}},
 		"of an empty folder":        {change: chmod("empty", 0o700|fs.ModeSticky), files: []string{"empty/"}},
-		"of the workspace":          {change: chmod(".", 0o711), files: []string{"./"}},
-		"left out since":            {change: func(w *world) { w.write(".gitignore", "d\n", 0o644); chmod("d", 0o711)(w) }, files: []string{".gitignore", "d/"}},
 		"out of reach":              {change: func(w *world) { chmod("d/sub", 0)(w); chmod("d", 0)(w) }, files: []string{"d/", "d/sub/"}},
 		"read-only":                 {change: func(w *world) { w.write("d/x", "new", 0o600); chmod("d", 0o555)(w) }, files: []string{"d/x", "d/"}},
 		"removed":                   {change: func(w *world) { w.must(os.RemoveAll(w.path("d")), os.Remove(w.path("empty"))) }, files: []string{"d/sub/y", "d/x", "d/", "d/sub/", "empty/"}},
 		"a file in its place":       {change: func(w *world) { w.must(os.RemoveAll(w.path("d"))); w.write("d", "x", 0o644) }, files: []string{"d/sub/y", "d/x", "d", "d/", "d/sub/"}},
 		"renamed":                   {change: func(w *world) { w.must(os.Rename(w.path("empty"), w.path("other"))) }, files: []string{"empty/", "other/"}},
 		"made":                      {change: func(w *world) { w.must(os.MkdirAll(w.path("new/er"), 0o755)); w.write("new/f", "x", 0o644) }, files: []string{"new/f", "new/", "new/er/"}},
-		"made, and used since":      {change: func(w *world) { w.must(os.MkdirAll(w.path("new/er"), 0o755)) }, since: func(w *world) { w.write("new/mine", "x", 0o644) }, files: []string{"new/", "new/er/"}, stays: "new"},
+		"made, and used since":      {change: func(w *world) { w.must(os.MkdirAll(w.path("new/er"), 0o755)) }, since: func(w *world) { w.write("new/mine", "x", 0o644) }, files: []string{"new/er/"}, stays: "new"},
 		"as before since":           {change: chmod("d", 0o711), since: chmod("d", 0o750), files: []string{"d/"}},
 		"changed since":             {change: func(w *world) { chmod("d", 0o711)(w); chmod("empty", 0o711)(w) }, since: chmod("empty", 0o770), err: undo.ErrChanged},
 		"a file in it, since":       {change: func(w *world) { w.write("d/x", "new", 0o644); chmod("d", 0o711)(w) }, since: func(w *world) { w.write("d/x", "mine", 0o644) }, err: undo.ErrChanged},
@@ -73,6 +72,9 @@ func TestFolders(t *testing.T) {
 				t.Errorf("Undo = %q, %v; want %q, %v", got.Files, err, tc.files, tc.err)
 			}
 			now := modes(w)
+			if (tc.stays != "") != (len(got.Remaining) > 0) {
+				t.Errorf("Undo names %q, want %q", got.Remaining, tc.stays)
+			}
 			if tc.stays != "" {
 				if now[w.path(tc.stays)] == "" {
 					t.Errorf("%s is gone, want that it stays", tc.stays)
@@ -93,11 +95,6 @@ func TestFoldersThatAreNotCovered(t *testing.T) {
 		before, change func(w *world)
 		named          []string
 	}{
-		"a link in its place": {
-			func(w *world) { w.must(os.MkdirAll(w.path("d/e"), 0o755)) },
-			func(w *world) { w.must(os.RemoveAll(w.path("d")), os.Symlink("/", w.path("d"))) },
-			[]string{"d/", "d/e/"},
-		},
 		"other permissions": {
 			func(w *world) { w.must(os.Mkdir(w.path("a\xff"), 0o755)) },
 			func(w *world) { w.must(os.Chmod(w.path("a\xff"), 0o711)) },
@@ -135,6 +132,66 @@ func TestFoldersThatAreNotCovered(t *testing.T) {
 			}
 			if d := differ(after, w.tree()); d != "f: -rw-r--r-- one, want -rw-r--r-- two" {
 				t.Errorf("%s; want nothing else changed", d)
+			}
+		})
+	}
+}
+
+// AGT-4: a folder without covered files that becomes something else is back; one that the step has made stays
+// with what the change does not cover in it, and is named; and so is one whose place somebody has taken.
+func TestFoldersWithoutFiles(t *testing.T) {
+	for name, tc := range map[string]struct {
+		before, change, since func(w *world)
+		rest                  string // the path that is not as before
+		why                   string
+		err                   error
+	}{
+		"a link": {
+			before: func(w *world) { w.must(os.Mkdir(w.path("d"), 0o711)) },
+			change: func(w *world) { w.must(os.Remove(w.path("d")), os.Symlink("/", w.path("d"))) },
+		},
+		"a pipe in the place of a tree": {
+			before: func(w *world) { w.must(os.MkdirAll(w.path("d/sub"), 0o711)) },
+			change: func(w *world) { w.must(os.RemoveAll(w.path("d")), syscall.Mkfifo(w.path("d"), 0o600)) },
+		},
+		"a link of somebody else": {
+			before: func(w *world) { w.must(os.MkdirAll(w.path("d/sub"), 0o711)) },
+			change: func(w *world) { w.must(os.RemoveAll(w.path("d"))) },
+			since:  func(w *world) { w.must(os.Symlink("/", w.path("d"))) },
+			err:    undo.ErrInTheWay,
+		},
+		"renamed, with ignored files": {
+			before: func(w *world) {
+				w.write(".gitignore", "ignored\n", 0o644)
+				w.write("d/ignored", "mine", 0o644)
+				w.write("d/file", "x", 0o644)
+			},
+			change: func(w *world) { w.must(os.Rename(w.path("d"), w.path("e"))) },
+			rest:   "e/", why: "ignored",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.write("file", "one", 0o644)
+			tc.before(w)
+			want := modes(w)
+			w.change(func() { tc.change(w); w.write("file", "two", 0o644) })
+			if tc.since != nil {
+				tc.since(w)
+			}
+			if tc.err != nil {
+				want = modes(w)
+			}
+			got, err := w.undo()
+			if !errors.Is(err, tc.err) {
+				t.Errorf("Undo = %+v, %v; want %v", got, err, tc.err)
+			}
+			if tc.rest != "" {
+				if len(got.Remaining) != 1 || got.Remaining[0].Path != tc.rest || !strings.Contains(got.Remaining[0].Why, tc.why) || slices.Contains(got.Files, tc.rest) {
+					t.Errorf("Undo = %+v, want that %s is named, with %s", got, tc.rest, tc.why)
+				}
+			} else if d := differ(want, modes(w)); d != "" || len(got.Remaining) > 0 {
+				t.Errorf("Undo = %+v, %s; want everything as before", got, d)
 			}
 		})
 	}

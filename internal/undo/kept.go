@@ -40,7 +40,8 @@ type known struct {
 type kept struct {
 	root   *os.Root
 	secret func(data []byte) bool
-	most   int64 // bytes that steps need
+	most   int64                              // bytes that steps need
+	enter  func(dir string, mode fs.FileMode) // gets each folder before its files are looked at
 }
 
 func (s *Store) folder(session string) (*kept, error) {
@@ -51,7 +52,7 @@ func (s *Store) folder(session string) (*kept, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &kept{root, s.secret, s.most}, nil
+	return &kept{root, s.secret, s.most, func(string, fs.FileMode) {}}, nil
 }
 
 func (k *kept) close() { _ = k.root.Close() } // its files are closed

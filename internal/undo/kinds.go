@@ -226,6 +226,26 @@ func (r *reversal) blocked(f file) bool {
 	return false
 }
 
+// folders looks for obstacles in the place of folders that the step has removed. Those that it has put there
+// go; files that it has made go in any case.
+func (r *reversal) folders() {
+	for _, f := range r.step.Folders {
+		at := ""
+		if f.Gone {
+			at = obstacleAbove(r.w, f.Path)
+		}
+		own, file := r.files[at]
+		_, noted := r.others[at]
+		switch {
+		case at == "", file && own.Before == nil:
+		case noted:
+			r.away[at] = true
+		default:
+			r.uncovered = append(r.uncovered, at)
+		}
+	}
+}
+
 // above reports whether a path was a folder before the step.
 func (r *reversal) above(dir string) bool {
 	return slices.ContainsFunc(r.step.Files, func(f file) bool { return f.Before != nil && strings.HasPrefix(f.Path, dir+"/") })

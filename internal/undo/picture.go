@@ -92,6 +92,7 @@ func (k *kept) look(ctx context.Context, w *workspace.Workspace) (picture, error
 		if e.Dir {
 			if err == nil && info.IsDir() {
 				out.folder(e.Path, info)
+				k.enter(e.Path, info.Mode()&modeBits)
 			}
 			return nil
 		}

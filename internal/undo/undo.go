@@ -25,6 +25,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path"
@@ -100,7 +101,9 @@ type Undone struct {
 	Files   []string  `json:"files"`                              // that are as before
 	Without []string  `json:"files_not_covered" nullable:"false"` // that were changed, too, and are left as they are
 	More    int       `json:"more_not_covered"`                   // of them that files_not_covered does not name
-	Left    int       `json:"left"`                               // steps that can still be undone
+	// Remaining are folders, or others, that the step has changed, and that are not as before.
+	Remaining []Remaining `json:"not_as_before" nullable:"false"`
+	Left      int         `json:"left"` // steps that can still be undone
 }
 
 // Store keeps the steps of all sessions in a folder. It is safe for concurrent use.
@@ -237,6 +240,13 @@ func (c *Change) Done(ctx context.Context) (same bool, err error) {
 	st := step{Dir: g.dir, At: g.at, Tools: g.tools, Time: time.Now().UTC()}
 	now := picture{}
 	if g.whole {
+		shut := &opened{c.w, map[string]fs.FileMode{}}
+		defer func() { err = errors.Join(err, shut.back()) }()
+		at.enter = func(dir string, mode fs.FileMode) {
+			if mode&0o500 != 0o500 && !g.first.there(dir) { // the calls have closed it
+				shut.open(dir, mode)
+			}
+		}
 		if now, err = at.look(ctx, c.w); err != nil {
 			return false, err
 		}
@@ -284,16 +294,16 @@ func (s *Store) Undo(ctx context.Context, session string, open func(dir string) 
 	if err := st.in(w); err != nil {
 		return Undone{}, err
 	}
-	back, err := openFolders(w, st)
+	shut, err := openFolders(w, st)
 	if err != nil {
 		return Undone{}, err
 	}
 	defer func() {
 		if undone.Folder == "" { // nothing was undone
-			err = errors.Join(err, back())
+			err = errors.Join(err, shut.back())
 		}
 	}()
-	out := Undone{Folder: st.Dir, Tools: st.Tools, Time: st.Time, Files: []string{}, Without: append([]string{}, st.Without...), More: st.More, Left: len(steps) - 1}
+	out := Undone{Folder: st.Dir, Tools: st.Tools, Time: st.Time, Files: []string{}, Without: append([]string{}, st.Without...), More: st.More, Remaining: []Remaining{}, Left: len(steps) - 1}
 	r := newReversal(w, at, st)
 	for _, f := range st.Files {
 		if err := ctx.Err(); err != nil {
@@ -304,13 +314,18 @@ func (s *Store) Undo(ctx context.Context, session string, open func(dir string) 
 		}
 		out.Files = append(out.Files, f.Path)
 	}
-	for _, f := range st.Folders {
-		out.Files = append(out.Files, f.Path+"/")
-	}
-	if err := r.apply(); err != nil {
+	r.folders()
+	if err := r.apply(); errors.Is(err, workspace.ErrLeft) {
+		out.Remaining = append(out.Remaining, Remaining{".", err.Error()})
+	} else if err != nil {
 		return Undone{}, err
 	}
-	return out, errors.Join(bringBack(w, st), at.write(st.passOn(steps[:len(steps)-1])))
+	back, rest := bringBack(shut, st)
+	out.Files, out.Remaining = append(out.Files, back...), append(out.Remaining, rest...)
+	if err := at.write(st.passOn(steps[:len(steps)-1])); err != nil {
+		return out, fmt.Errorf("the files are as before, but yaya could not write that down, and the next undo is this one again: %w", err)
+	}
+	return out, nil
 }
 
 // Forget removes everything of a session.

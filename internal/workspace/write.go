@@ -32,6 +32,10 @@ var ErrLink = errors.New("the path leads through a link or a file")
 // writing would change each of them.
 var ErrShared = errors.New("the file has more than one name (a hard link)")
 
+// ErrLeft is returned by [Workspace.ApplyOver] when the edits are made, and a file that was in their place
+// cannot be removed.
+var ErrLeft = errors.New("the files are changed, but one that was in their place cannot be removed")
+
 // Away is something in the way of edits, whatever its kind: a file, a link, a folder with all in it.
 type Away struct {
 	Path string // as from [Workspace.Clean]
@@ -57,7 +61,7 @@ func (w *Workspace) ApplyOver(away []Away, edits []Edit) error {
 	}
 	for i := len(hidden) - 1; i >= 0; i-- {
 		if err := w.remove(hidden[i]); err != nil {
-			return fmt.Errorf("the files are changed, but %s, which was in their place, cannot be removed: %w", hidden[i], err)
+			return fmt.Errorf("%w: %s: %w", ErrLeft, hidden[i], err)
 		}
 	}
 	return nil

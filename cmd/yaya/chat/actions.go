@@ -122,6 +122,9 @@ func Undone(done undo.Undone) string {
 			text += fmt.Sprintf(" and %d more", done.More)
 		}
 	}
+	for _, r := range done.Remaining {
+		text += "; " + r.Path + " is not as before: " + r.Why
+	}
 	return fmt.Sprintf("%s (%d more can be undone)", text, done.Left)
 }
 

@@ -1280,6 +1280,10 @@ export interface components {
             message_id: string;
             text: string;
         };
+        Remaining: {
+            path: string;
+            why: string;
+        };
         Resource: {
             description?: string;
             mime_type?: string;
@@ -1547,6 +1551,7 @@ export interface components {
             left: number;
             /** Format: int64 */
             more_not_covered: number;
+            not_as_before: components["schemas"]["Remaining"][];
             /** Format: date-time */
             time: string;
             tools: string[] | null;
