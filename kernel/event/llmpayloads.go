@@ -100,13 +100,13 @@ type LLMError struct {
 }
 
 // Unavailable reports whether another model might answer the request: this one's service cannot be
-// reached, or is too busy or broken to answer. A request that is wrong is so anywhere.
+// reached, is too busy or broken to answer, or is not paid for. A request that is wrong is so anywhere.
 func (e LLMError) Unavailable() bool {
 	switch e.EffectiveKind() {
 	case LLMConnection, LLMTimeout:
 		return true
 	case LLMStatus:
-		return e.StatusCode == 429 || e.StatusCode >= 500
+		return e.StatusCode == 402 || e.StatusCode == 429 || e.StatusCode >= 500
 	case LLMEmpty, LLMOther:
 	}
 	return false

@@ -90,9 +90,20 @@ func Overflow(text string) (window int, ok bool) {
 	return 0, true
 }
 
-// Explain completes an error by what its text says about the window. details are codes and
-// bodies that are not part of the text.
+// noCredit are codes of OpenAI, and of those that copy it, for an account that has used up what it has paid
+// for. They have the status of a service that is busy, and no wait helps.
+var noCredit = []string{"insufficient_quota", "billing_hard_limit_reached"}
+
+// Explain completes an error by what its text says about the window and the account. details are codes
+// and bodies that are not part of the text.
 func Explain(e *Error, details ...string) *Error {
+	if e.Err != nil && e.Kind == event.LLMStatus && e.StatusCode == 429 && e.RetryAfter == 0 {
+		for _, code := range noCredit {
+			if strings.Contains(strings.Join(append(details, e.Err.Error()), "\n"), code) {
+				e.StatusCode = 402
+			}
+		}
+	}
 	if e.Overflow || e.Err == nil || e.Kind == event.LLMTimeout || (e.Kind == event.LLMStatus && (e.StatusCode == 429 || e.StatusCode == 401 || e.StatusCode == 403)) {
 		return e
 	}

@@ -3,9 +3,11 @@ package loop
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/event"
@@ -85,8 +87,14 @@ func remedy(provider string, e event.LLMError) string {
 			return fmt.Sprintf("; to set another key: yaya secret set %[1]s, then yaya config set providers.%[1]s.api_key '${secret:%[1]s}'", provider)
 		case 404:
 			return "; yaya provider models lists the models"
+		case 402:
+			return "; the account at the service has no credit left: add some there, or let others answer (setting model.fallbacks)"
 		case 429:
-			return "; wait, or let others answer (setting model.fallbacks)"
+			wait := "wait"
+			if e.RetryAfterS > 0 {
+				wait = "wait " + time.Duration(math.Ceil(e.RetryAfterS)*float64(time.Second)).String()
+			}
+			return "; " + wait + ", or let others answer (setting model.fallbacks)"
 		}
 	case event.LLMTimeout, event.LLMEmpty, event.LLMOther:
 	}

@@ -221,6 +221,7 @@ func TestErrors(t *testing.T) {
 		want event.LLMError
 	}{
 		"status":     {step: fakellm.Step{Status: 401, Text: "bad key sk-instance"}, want: event.LLMError{Kind: event.LLMStatus, StatusCode: 401, Error: "bad key ****"}},
+		"no credit":  {step: fakellm.Step{Status: 429, Body: `{"error":{"message":"You exceeded your current quota","type":"insufficient_quota","code":"insufficient_quota"}}`}, want: event.LLMError{Kind: event.LLMStatus, StatusCode: 402, Error: "You exceeded your current quota"}},
 		"too slow":   {step: fakellm.Step{Status: 429, Text: "quota", RetryAfter: "3600"}, want: event.LLMError{Kind: event.LLMStatus, StatusCode: 429, RetryAfterS: 3600, Error: "quota"}},
 		"odd body":   {step: fakellm.Step{Status: 400, Body: "<html>no</html>"}, want: event.LLMError{Kind: event.LLMStatus, StatusCode: 400, Error: "400 Bad Request"}},
 		"connection": {url: gone.URL, want: event.LLMError{Kind: event.LLMConnection, Error: "refused"}},
