@@ -269,3 +269,25 @@ func TestHalfAnAnswerIsNotDoubled(t *testing.T) {
 		}
 	})
 }
+
+// MIS-3: an answer that a content filter has ended, or whose model refuses, is not taken for whole without a
+// word: people are told, and the end of the turn says so. The next answer is another matter.
+func TestARefusalIsTold(t *testing.T) {
+	p := &clipping{answers: []clip{{text: "the first half", stop: event.StopRefusal}, {text: "fine"}}}
+	withClips(t, "", p, func(t *testing.T, w *world) {
+		for range 2 {
+			if out := w.run("s1", "go"); out.Err != nil {
+				t.Fatal(out.Err)
+			}
+		}
+		var got []event.StopReason
+		for _, ev := range w.web.all("turn.completed") {
+			if c, ok := ev.Payload.(event.TurnCompleted); ok {
+				got = append(got, c.StopReason)
+			}
+		}
+		if n := w.web.all("turn.notice"); !slices.Equal(got, []event.StopReason{event.StopRefusal, ""}) || len(n) != 1 || !strings.Contains(n[0].Payload.(event.Notice).Text, "has refused to go on") { //nolint:forcetypeassert // of that kind
+			t.Errorf("the turns ended with %q and the notices %+v, want a refusal that is told, and none", got, n)
+		}
+	})
+}

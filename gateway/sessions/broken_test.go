@@ -22,3 +22,11 @@ func TestUnfinishedAnswersAreShown(t *testing.T) {
 		}
 	}
 }
+
+// MIS-3: the end of a turn whose last answer was refused says so.
+func TestRefusalsAreShown(t *testing.T) {
+	typ, got, ok := note(session.Note{Name: event.TurnWasCompleted.Name(), Data: json.RawMessage(`{"turn_id":"t","usage":{},"steps":1,"stop_reason":"refusal"}`)})
+	if end, _ := got.(endData); !ok || typ != TurnCompleted || end.Reason != "refusal" {
+		t.Errorf("got %s %+v, want the reason refusal", typ, got)
+	}
+}

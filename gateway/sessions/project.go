@@ -362,7 +362,7 @@ func note(n session.Note) (string, any, bool) {
 		_ = json.Unmarshal(n.Data, &w) // an older record has neither
 		return ApprovalWithdrawn, answerData{ApprovalID: p.ID, ToolCallID: w.CallID, ToolName: w.Tool, Reason: p.Reason}, true
 	case event.TurnCompleted:
-		return TurnCompleted, endData{Usage: &p.Usage, CostUSD: p.CostUSD, Steps: p.Steps}, true
+		return TurnCompleted, endData{Usage: &p.Usage, CostUSD: p.CostUSD, Steps: p.Steps, Reason: string(p.StopReason)}, true
 	case event.TurnFailed:
 		return SessionFailed, endData{Error: p.Error, Kind: p.Kind}, true
 	case event.TurnCancelled:

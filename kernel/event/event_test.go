@@ -73,7 +73,7 @@ var contract = map[string]string{
 	"session.replay.entry":         "session_id entry_id kind payload",                                                                        // Y-59
 	"session.replay.done":          "session_id connection_id replayed",                                                                       // Y-60
 	"turn.started":                 "turn_id model? tool_generation",                                                                          // amendment
-	"turn.completed":               "turn_id usage steps cost_usd?",                                                                           // amendment
+	"turn.completed":               "turn_id usage steps cost_usd? stop_reason?",                                                              // amendment
 	"turn.failed":                  "turn_id error kind",                                                                                      // amendment
 	"turn.cancelled":               "turn_id reason",                                                                                          // amendment
 	"turn.note":                    "name text",                                                                                               // amendment

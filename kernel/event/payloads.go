@@ -423,6 +423,9 @@ type TurnCompleted struct {
 	Steps  int    `json:"steps"`
 	// CostUSD is the cost of the turn in US dollars, as far as prices are known.
 	CostUSD float64 `json:"cost_usd,omitempty"`
+	// StopReason is [StopRefusal] if the model or its service has refused to go on with the last
+	// answer; "" otherwise.
+	StopReason StopReason `json:"stop_reason,omitempty"`
 }
 
 // Denied is the kind of the failure of a turn whose message was denied. The model gets that message

@@ -26,18 +26,22 @@ const (
 
 // unfinished is an answer that is not whole.
 type unfinished struct {
-	cut     string // what the model has said of it
-	cuts    int    // how often it was cut off …
-	breaks  int    // … and broke off, which it did last if it is broken
-	broken  bool
-	clipped bool // its calls were cut off
+	cut      string // what the model has said of it
+	cuts     int    // how often it was cut off …
+	breaks   int    // … and broke off, which it did last if it is broken
+	broken   bool
+	clipped  bool // its calls were cut off
+	declined bool // the model or its service did not go on with it
 }
+
+const declined = "the model or its service has refused to go on with this answer (a content filter, for instance): it may not be whole"
 
 // took takes an answer in. It returns false for a text that was cut off: the loop asks for the
 // rest, and the answer is all of it together.
 func (t *turn) took(r event.LLMResponse) (whole bool, err error) {
 	t.cut += r.Text
 	t.broken = false
+	t.declined = r.StopReason == event.StopRefusal
 	t.clipped = r.StopReason == event.StopLength && len(r.ToolCalls) > 0
 	if r.StopReason == event.StopLength && !t.clipped {
 		if t.cuts++; t.cuts > maxCuts {
@@ -47,7 +51,20 @@ func (t *turn) took(r event.LLMResponse) (whole bool, err error) {
 	}
 	t.out.Text, t.pending, t.answered = t.cut, r.ToolCalls, len(r.ToolCalls) == 0
 	t.cut, t.cuts, t.breaks = "", 0, 0
+	if t.declined {
+		if _, err := bus.Publish(t.l.kernel.ForTurn(t.id), event.TurnNotice, t.thread.id, event.Notice{Text: declined}); err != nil {
+			return true, &stepError{"storage", err}
+		}
+	}
 	return true, nil
+}
+
+// stopReason returns why the last answer ended, if it was not finished.
+func (t *turn) stopReason() event.StopReason {
+	if t.declined {
+		return event.StopRefusal
+	}
+	return ""
 }
 
 // broke keeps what the model had written of an answer that has failed on its way, since whoever has

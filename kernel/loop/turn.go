@@ -173,7 +173,7 @@ func (t *turn) run() {
 		l.report(perr)
 		t.out.Err, t.out.Kind = err, kind
 	} else {
-		_, perr := bus.Publish(l.kernel, event.TurnWasCompleted, t.thread.id, event.TurnCompleted{TurnID: t.id, Usage: t.out.Usage, Steps: t.out.Steps, CostUSD: t.out.CostUSD})
+		_, perr := bus.Publish(l.kernel, event.TurnWasCompleted, t.thread.id, event.TurnCompleted{TurnID: t.id, Usage: t.out.Usage, Steps: t.out.Steps, CostUSD: t.out.CostUSD, StopReason: t.stopReason()})
 		l.report(perr)
 	}
 	t.stop(nil)

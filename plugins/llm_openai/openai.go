@@ -211,13 +211,14 @@ var stops = map[openai.FinishReason]event.StopReason{
 
 // stream is an answer in progress.
 type stream struct {
-	s     *openai.ChatCompletionStream
-	usage event.Usage
-	ended bool             // a finish reason has arrived
-	stop  event.StopReason // that reason, until it is passed on
-	index int              // of the tool call in progress
-	calls map[string]int   // indexes by id
-	parts []llm.Part
+	s       *openai.ChatCompletionStream
+	usage   event.Usage
+	ended   bool             // a finish reason has arrived
+	refused bool             // its text is the words of a refusal
+	stop    event.StopReason // that reason, until it is passed on
+	index   int              // of the tool call in progress
+	calls   map[string]int   // indexes by id
+	parts   []llm.Part
 }
 
 // Next implements [llm.Stream].
@@ -251,6 +252,10 @@ func (s *stream) Next() (llm.Part, error) {
 			if ch.FinishReason != "" {
 				s.ended = true
 				s.stop = stops[ch.FinishReason]
+			}
+			s.refused = s.refused || ch.Delta.Refusal != ""
+			if s.refused && s.ended {
+				s.stop = event.StopRefusal
 			}
 			if text := ch.Delta.Content + ch.Delta.Refusal; text != "" {
 				s.parts = append(s.parts, llm.Part{Content: text})

@@ -330,6 +330,20 @@ func TestToolCallNumbers(t *testing.T) {
 	}
 }
 
+// MIS-3: an answer of a model that refuses, or that a content filter ends, is known as such.
+func TestRefusals(t *testing.T) {
+	for name, raw := range map[string]string{
+		"refusal":        `{"delta":{"refusal":"No."}},{"delta":{},"finish_reason":"stop"}`,
+		"content filter": `{"delta":{"content":"No."}},{"delta":{},"finish_reason":"content_filter"}`,
+	} {
+		s := providertest.Serve(t, fakellm.Step{Raw: "data: {\"choices\":[" + strings.ReplaceAll(raw, "},{\"delta", "}]}\n\ndata: {\"choices\":[{\"delta") + "]}\n\ndata: [DONE]\n\n"})
+		res, ok := newWorld(t, instance("prod", s.URL), nil).Ask(event.LLMRequest{Provider: "prod"}).Payload.(event.LLMResponse)
+		if !ok || res.Text != "No." || res.StopReason != event.StopRefusal {
+			t.Errorf("%s: got %+v, want a refusal with its words", name, res)
+		}
+	}
+}
+
 // Y-113, Y-114: without a key it is degraded, and no check goes anywhere.
 func TestHealth(t *testing.T) {
 	w := newWorld(t, map[string]string{"providers.prod.plugin": `"llm-openai"`}, nil)

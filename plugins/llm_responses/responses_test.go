@@ -124,8 +124,8 @@ func TestStopReasons(t *testing.T) {
 		}
 	}
 	s := providertest.Serve(t, events(created, `{"type":"response.refusal.delta","delta":"I will not."}`, completed))
-	if got := load(t, s.URL, nil).Answer(event.LLMRequest{Provider: "work"}); got.Text != "I will not." {
-		t.Errorf("got %+v, want the words of the refusal", got)
+	if got := load(t, s.URL, nil).Answer(event.LLMRequest{Provider: "work"}); got.Text != "I will not." || got.StopReason != event.StopRefusal {
+		t.Errorf("got %+v, want the words of the refusal, as one", got)
 	}
 }
 

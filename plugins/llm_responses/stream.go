@@ -19,13 +19,14 @@ const maxEvent = 16 << 20
 
 // stream is an answer in progress.
 type stream struct {
-	body   io.Closer
-	events *sse.Reader
-	by     string
-	usage  event.Usage
-	calls  map[int]int // the calls that have begun, by their item
-	ended  bool
-	parts  []llm.Part
+	body    io.Closer
+	events  *sse.Reader
+	by      string
+	usage   event.Usage
+	calls   map[int]int // the calls that have begun, by their item
+	ended   bool
+	refused bool // its text is the words of a refusal
+	parts   []llm.Part
 }
 
 func newStream(body io.ReadCloser, by string) *stream {
@@ -107,6 +108,7 @@ func (s *stream) take(e told) error {
 	add := func(p llm.Part) { s.parts = append(s.parts, p) }
 	switch e.Type {
 	case "response.output_text.delta", "response.refusal.delta":
+		s.refused = s.refused || e.Type == "response.refusal.delta"
 		add(llm.Part{Content: e.Delta})
 	case "response.reasoning_summary_text.delta":
 		add(llm.Part{Thought: e.Delta})
@@ -128,6 +130,9 @@ func (s *stream) take(e told) error {
 		stop := event.StopEnd
 		if len(s.calls) > 0 {
 			stop = event.StopToolCalls
+		}
+		if s.refused {
+			stop = event.StopRefusal
 		}
 		add(llm.Part{Stop: stop})
 	case "response.incomplete":

@@ -204,6 +204,20 @@ func TestCancelledCommand(t *testing.T) {
 	}
 }
 
+// A prompt that the model or its service has refused ends so, and not as an answer.
+func TestARefusedPrompt(t *testing.T) {
+	for data, want := range map[string]string{`{"reason":"refusal"}`: "refusal", `{"steps":1}`: "end_turn"} {
+		f := &fake{}
+		in, next, _ := editor(t, f)
+		say(t, in, prompts)
+		<-f.came
+		f.more <- `{"type":"turn_completed","turn_id":"t","data":` + data + `}`
+		if got := next(`"id":2`); !strings.Contains(got, `"stopReason":"`+want+`"`) {
+			t.Errorf("%s: the prompt was answered by %s, want %s", data, got, want)
+		}
+	}
+}
+
 // A session/cancel that comes when nothing runs is over then: it does not cancel the prompt that follows.
 func TestCancelOfNothing(t *testing.T) {
 	for range 50 {

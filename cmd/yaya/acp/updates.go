@@ -37,6 +37,7 @@ type happening struct {
 	Approval string `json:"approval_id"`
 	Error    string `json:"error"`
 	Kind     string `json:"kind"`
+	Reason   string `json:"reason"`
 	Mode     string `json:"mode"`
 	Command  string `json:"command"`
 	ExitCode *int   `json:"exit_code"`
@@ -100,7 +101,11 @@ func (s *session) take(ev chat.Event) {
 			s.update(chunk{Kind: "agent_thought_chunk", Content: text(fmt.Sprintf("The check %s failed (%d).\n", d.Command, *d.ExitCode))})
 		}
 	case "turn_completed":
-		s.ended(ev.TurnID, outcome{reason: "end_turn"})
+		reason := "end_turn"
+		if d.Reason == "refusal" {
+			reason = d.Reason
+		}
+		s.ended(ev.TurnID, outcome{reason: reason})
 	case "session_failed":
 		s.ended(ev.TurnID, failure(d))
 	case "session_canceled":
