@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// maxCuts is how often in a row the loop asks for the rest of an answer.
-	maxCuts = 16
-
+	// maxCuts is how often in a row the loop asks for the rest of an answer: one that goes on after that
+	// seldom comes to an end, and each part costs what the whole history does.
+	maxCuts = 5
 	// maxBreaks is how often one answer that breaks off is gone on with.
 	maxBreaks = 3
 
@@ -45,7 +45,7 @@ func (t *turn) took(r event.LLMResponse) (whole bool, err error) {
 	t.clipped = r.StopReason == event.StopLength && len(r.ToolCalls) > 0
 	if r.StopReason == event.StopLength && !t.clipped {
 		if t.cuts++; t.cuts > maxCuts {
-			return false, failed(string(event.StopLength), "the answer was cut off at the model's output limit %d times and is still not whole: ask for less at a time", t.cuts)
+			return false, failed(string(event.StopLength), "the answer was cut off at the model's output limit %d times and is still not whole: send a message to go on, ask for less at a time, or raise the limit (max_tokens of the provider)", t.cuts)
 		}
 		return false, nil
 	}
