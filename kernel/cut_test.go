@@ -135,7 +135,7 @@ func TestACutAnswerGoesOn(t *testing.T) {
 	})
 }
 
-// MIS-3: a model that never comes to an end fails its turn soon, and says what to do. What it has said stays
+// MIS-3: a model that never comes to an end fails its turn soon, and says what to do. Its text stays
 // for the next message.
 func TestAnEndlessAnswer(t *testing.T) {
 	p := &clipping{answers: []clip{{text: "and ", stop: event.StopLength}}}
