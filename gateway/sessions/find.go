@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -131,15 +132,18 @@ func (r *record) mark() string {
 	return string(r.Status) + ":" + r.Key
 }
 
-// noted has the index know the marks of all sessions. It reads the records of those
-// that it does not know: after the index was lost, or of sessions that another process
-// has worked on.
+// noted has the index know the marks of all sessions. It counts the tapes of those that it
+// does not know, which another process has worked on, and reads the records of the others: after
+// the index was lost, there may be hundreds of thousands.
 func (s *Service) noted() error {
 	ids, err := s.cfg.Sessions.Marked(func(id, mark string) bool { return mark == "" && addressable(id) })
 	if err != nil {
 		return err
 	}
-	for _, id := range ids {
+	for n, id := range slices.Backward(ids) { // the one changed last first
+		if len(ids)-n <= maxCounted && s.recounted(id) == nil {
+			continue
+		}
 		r, ok := s.peek(id)
 		if !ok {
 			r.Status = Active
@@ -168,14 +172,49 @@ func (s *Service) keyed(key string) (*record, error) {
 	return s.record(ids[0])
 }
 
-// row is a session as lists show it; ok is false for one that they leave out. Those
-// that were made elsewhere are known by their tapes alone.
-func (s *Service) row(t session.Info) (_ Session, ok bool) {
-	if r, known := s.peek(t.ID); known {
+// maxCounted is how many tapes a list counts at most.
+const maxCounted = 100
+
+// row is a session as lists show it; ok is false for one that they leave out. It counts the session's
+// tape if another process has written it, unless left, the number of tapes that may be read, is 0:
+// then it shows an older state, or what the index knows.
+func (s *Service) row(t session.Info, left *int) (_ Session, ok bool) {
+	r, known := s.peek(t.ID)
+	if (!known || t.Mark == "") && *left > 0 {
+		*left--
+		if err := s.recounted(t.ID); err != nil {
+			s.cfg.Log.Debug().Err(err).Str("session", t.ID).Msg("a session is listed as it was")
+		}
+		r, known = s.peek(t.ID)
+	}
+	if known {
 		return r.Session, r.Workspace == t.Workspace // else another workspace has the id, too
 	}
 	at := t.Modified.Truncate(time.Millisecond)
 	return Session{ID: t.ID, CreatedAt: at, UpdatedAt: at, Status: Active, Workspace: t.Workspace, Title: t.Title, AutoRun: true, ParentID: t.ParentID}, true
+}
+
+// recounted has the record of a session say what its tape does, and a feed count what follows if
+// something runs: from then on it does so by itself.
+func (s *Service) recounted(id string) error {
+	k, _, err := s.find(id)
+	if err == nil {
+		err = s.catchUp(k)
+	}
+	if err != nil {
+		return err
+	}
+	if s.cfg.Loop.GoesOn(id) {
+		f, err := s.feed(id)
+		if err != nil {
+			return err
+		}
+		f.Leave()
+	}
+	if r, known := s.peek(id); known {
+		s.cfg.Sessions.Mark(id, r.mark(), r.Changed)
+	}
+	return nil
 }
 
 // unknown answers a request for a session that does not exist, or with an id that no session

@@ -263,8 +263,9 @@ func (s *Service) ownPage(limit int, cursor string, status Status) (*nodePage, e
 		return nil, err
 	}
 	out := &nodePage{Sessions: []placed{}, More: more}
+	left := maxCounted
 	for _, t := range infos {
-		if r, ok := s.row(t); ok {
+		if r, ok := s.row(t, &left); ok {
 			state, _ := s.cfg.Loop.State(t.ID)
 			out.Sessions = append(out.Sessions, placed{SessionRow{Session: r, State: string(state)}, t.Modified.UnixMicro()})
 		}

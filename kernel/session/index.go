@@ -99,6 +99,7 @@ type index struct {
 	least int64 // its size when it was made last
 
 	mu     sync.Mutex
+	marks  bool // a surface of this process says marks: else they are of what a tape was before
 	pass   uint32
 	rows   map[[8]byte]*row   // by the half of the key that stands for the id
 	order  []*row             // by place and id, the one changed last at the end
@@ -242,6 +243,9 @@ func (x *index) wrote(key tapeKey, size int64, at time.Time, settled bool, title
 		return // the folder of tapes shows it
 	}
 	r.size, r.written, r.settled = size, at.UnixMicro(), settled
+	if !x.marks {
+		r.mark = unknown
+	}
 	x.advance(r, r.written)
 	if !r.titled {
 		if t := title(); t != "" {
@@ -305,6 +309,7 @@ func (x *index) mark(id, mark string, at time.Time) {
 	kept := unique.Make(mark)
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	x.marks = true
 	for r := x.rows[key.half()]; r != nil; r = r.next {
 		if r.id != id {
 			continue

@@ -96,8 +96,8 @@ func (m *Manager) List() ([]Info, error) {
 const maxListed = 1 << 30
 
 // Mark notes what a surface keeps of a session: a word of its own that lists can be
-// filtered by, and when it changed. The index may lose a mark: it is "" until the
-// surface says it again.
+// filtered by, and when it changed. The index may lose a mark, and forgets it when a process
+// without a surface writes to the session: it is "" until the surface says it again.
 func (m *Manager) Mark(id, mark string, changed time.Time) {
 	if strings.ContainsAny(mark, " \n") || len(mark) > 128 {
 		m.cfg.Log.Error().Str("session", id).Msg("a mark of a session is not a word")
