@@ -118,7 +118,7 @@ func (f *feed) finish() {
 	if err == nil && sn.Epoch == f.epoch && sn.AsOfSeq > f.seq {
 		err = f.read(f.seq+1, sn)
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, session.ErrNotFound) { // it was archived or deleted
 		f.s.cfg.Log.Warn().Err(err).Str("session", f.ID).Msg("the last events of a session could not be read: they are written when it is used again")
 	}
 }

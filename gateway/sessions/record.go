@@ -185,6 +185,9 @@ func (r *record) count(e session.Entry, epoch string, inherited bool, price func
 	if r.Counted.Epoch == epoch && e.ID <= r.Counted.Seq {
 		return false, false
 	}
+	if r.Counted.Epoch != "" && r.Counted.Epoch != epoch { // what was counted may be on the tape still
+		r.recount()
+	}
 	r.Counted = session.Cursor{Epoch: epoch, Seq: e.ID}
 	switch e.Kind {
 	case session.KindMessage:
@@ -394,6 +397,10 @@ func (s *Service) recount(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if r := s.records[id]; r != nil {
-		r.Counted, r.Usage, r.Status, r.LastTurnID = session.Cursor{}, SessionUsage{}, Active, ""
+		r.recount()
 	}
+}
+
+func (r *record) recount() {
+	r.Counted, r.Usage, r.Status, r.LastTurnID = session.Cursor{}, SessionUsage{}, Active, ""
 }

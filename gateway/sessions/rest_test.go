@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/rs/zerolog"
+
 	"github.com/yaya-ai/yaya/gateway/sessions"
 	"github.com/yaya-ai/yaya/internal/eventually"
 )
@@ -45,6 +47,29 @@ func TestBusyForWhoeverTakesItAway(t *testing.T) {
 	}
 }
 
+// S-13: archiving and deleting a session, even one whose turn has just ended, is nothing to warn of.
+func TestSessionsGoWithoutAWarning(t *testing.T) {
+	var log syncedLog
+	w := newWorld(t, "", func(cfg *sessions.Config) { cfg.Log = zerolog.New(&log).Level(zerolog.WarnLevel) })
+	for n := range 10 {
+		id := w.create()
+		f := w.follow(id, "")
+		w.say(id, "hello")
+		f.until("turn_completed")
+		method, how, status := "POST", "/archive", 204
+		if n%2 == 0 {
+			method, how = "DELETE", ""
+		}
+		if got, body, _ := w.raw(method, "/v1/sessions/"+id+how, ""); got != status {
+			t.Errorf("%s %s = %d %s, want %d", method, how, got, body, status)
+		}
+	}
+	w.stop()
+	if got := log.String(); got != "" {
+		t.Errorf("the log has %s, want nothing", got)
+	}
+}
+
 // S-13, REL-1: a message that was accepted is not archived, reset or closed away before its turn, and
 // one that comes at the same time is either first, or refused.
 func TestAMessageIsFirstOrRefused(t *testing.T) {
@@ -81,4 +106,22 @@ func TestAMessageIsFirstOrRefused(t *testing.T) {
 			}
 		}
 	}
+}
+
+// syncedLog is a log that several goroutines write.
+type syncedLog struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *syncedLog) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *syncedLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }
