@@ -84,6 +84,9 @@ func TestBrokenFileIsNotOffered(t *testing.T) {
 				t.Errorf("the doctor says %+v, want both files", d)
 			}
 		}
+		if before, err := w.agents.Note("s1").Text, w.agents.OnUnload(t.Context(), nil); before == "" || err != nil || w.agents.Note("s1").Text != "" {
+			t.Errorf("the note is %q, and %q after OnUnload (%v), want it empty then", before, w.agents.Note("s1").Text, err)
+		}
 	})
 }
 

@@ -64,7 +64,7 @@ func (k *Kernel) Choices() []models.Choice {
 
 func (k *Kernel) choice(id string, i config.Instance, model string) models.Choice {
 	known := k.model(i.ID, model)
-	return models.Choice{ID: id, Provider: i.ID, Label: i.Label, Model: known.ID, Active: id == k.Settings.Providers().ActiveID(), Window: cmp.Or(known.Window, known.Likely, loop.DefaultWindow)}
+	return models.Choice{ID: id, Provider: i.ID, Label: i.Label, Model: known.ID, Active: id == k.Settings.Providers().ActiveID(), Window: cmp.Or(known.Window, k.Loop.NamedWindow(i.ID, known.ID), known.Likely, loop.DefaultWindow)}
 }
 
 // Choose returns the model that a choice names, "" for the active one. The error says why it cannot be

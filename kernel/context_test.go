@@ -287,7 +287,7 @@ func TestTheModelOfSummaries(t *testing.T) {
 }
 
 // MIS-2, OP-81: without a setting, a refusal teaches the window: the history is shortened, the
-// call is tried again, and what was learned holds for later turns and sessions.
+// call is tried again, and what was learned holds for later turns and sessions, and is shown.
 func TestAnOverflowIsTriedAgain(t *testing.T) {
 	for name, words := range map[string]string{
 		"named":     named,
@@ -312,6 +312,13 @@ func TestAnOverflowIsTriedAgain(t *testing.T) {
 				}
 				if strings.Contains(words, "%d") && p.refused != first {
 					t.Errorf("%d more refusals, although the window is known", p.refused-first)
+				}
+				want := loop.DefaultWindow
+				if strings.Contains(words, "%d") {
+					want = p.window
+				}
+				if c, err := w.Choose(""); err != nil || c.Window != want {
+					t.Errorf("the model's window is said to be %d, %v; want %d", c.Window, err, want)
 				}
 				for _, s := range []string{"s1", "s2"} {
 					equal(t, w.ends(s), "completed")

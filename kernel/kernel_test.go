@@ -42,6 +42,8 @@ type world struct {
 	web  *adapter
 	stop func()
 
+	agents *agent_tool.Plugin
+
 	mu  sync.Mutex
 	ran []string // tool calls that ran
 }
@@ -149,9 +151,9 @@ func newWorld(t *testing.T, s setup) *world {
 	w.Kernel = k
 	w.tools()
 	w.web = &adapter{answer: s.answer, asks: !s.nobody}
-	agents := agent_tool.New(k.Sessions, k.Loop, agent_tool.Files{User: filepath.Join(w.dir, "agents"), Known: k.Tools.Snapshot})
-	k.AddStanding(agents.Note)
-	plugins := append([]plugin.Plugin{w.web, strategy_react.New(), llm_echo.New(), memory_sqlite.New(filepath.Join(w.dir, "memory.db")), agents}, s.plugins...)
+	w.agents = agent_tool.New(k.Sessions, k.Loop, agent_tool.Files{User: filepath.Join(w.dir, "agents"), Known: k.Tools.Snapshot})
+	k.AddStanding(w.agents.Note)
+	plugins := append([]plugin.Plugin{w.web, strategy_react.New(), llm_echo.New(), memory_sqlite.New(filepath.Join(w.dir, "memory.db")), w.agents}, s.plugins...)
 	if err := k.Start(t.Context(), plugins...); err != nil {
 		t.Fatal(err)
 	}

@@ -86,8 +86,8 @@ type Config struct {
 	// One without a text takes back what the history says under its name. Default: none.
 	Standing func(session string) []event.TurnNote
 	// Look is called before the strategy decides, for the first step of a turn before the message is
-	// taken in, and done once it has, or once the request for the model is put together. Parts that read the session's folder for that may share one opening of it
-	// meanwhile. Default: each opens it.
+	// taken in, and done once it has, or once the request for the model is put together. Parts that
+	// read the session's folder for that may share one opening of it meanwhile. Default: each opens it.
 	Look func(session string) (done func())
 	// Attached returns a message with the content of its attachments. Default: their
 	// names.

@@ -61,6 +61,12 @@ func (g *gauges) update(req event.LLMRequest, change func(*gauge)) {
 	g.of[key] = now
 }
 
+// NamedWindow returns the size of a model's window, in tokens, that an error of the provider has named
+// since the loop began, 0 if none has. It is safe for concurrent use.
+func (l *Loop) NamedWindow(provider, model string) int {
+	return l.gauges.get(event.LLMRequest{Provider: provider, Model: model}).window
+}
+
 // load is how full a request makes the window, in tokens as the service counts them.
 type load struct {
 	window, limit int     // limit: from which on the history is shortened

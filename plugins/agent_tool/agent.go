@@ -125,7 +125,10 @@ func (p *Plugin) OnEvent(_ context.Context, ev event.Event, c plugin.Context) er
 
 // OnUnload implements [plugin.Plugin]. Sub-agents that run end with the turns
 // that called them.
-func (*Plugin) OnUnload(context.Context, plugin.Context) error { return nil }
+func (p *Plugin) OnUnload(context.Context, plugin.Context) error {
+	p.context.Store(nil) // no note names what nobody offers
+	return nil
+}
 
 // OnLoad implements [plugin.Plugin].
 func (p *Plugin) OnLoad(_ context.Context, c plugin.Context) error {
