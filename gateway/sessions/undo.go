@@ -76,9 +76,12 @@ func undoNote(done undo.Undone) string {
 		rest = append(rest, workspace.Shown(name))
 	}
 	for _, r := range done.Remaining {
-		rest = append(rest, workspace.Shown(r.Path))
+		rest = append(rest, workspace.Shown(r.Path)+": "+workspace.Shown(r.Why))
 	}
-	text := "The user has undone your last changes. These files are as they were before:\n" + listed(back)
+	text := "The user has undone your last changes."
+	if len(back) > 0 {
+		text += " These files are as they were before:\n" + listed(back)
+	}
 	if len(rest) > 0 {
 		text += "\nThese are not:\n" + listed(rest)
 	}

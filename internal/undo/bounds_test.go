@@ -71,6 +71,49 @@ func TestKeptBytesAreBounded(t *testing.T) {
 	}
 }
 
+// AGT-4: undo says that it does not undo a step that could not be kept, before it undoes an earlier one, and
+// later steps are kept.
+func TestStepThatIsNotKept(t *testing.T) {
+	root, err := os.OpenRoot(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = root.Close() }()
+	s := New(root, func([]byte) bool { return false })
+	s.most = 10_000
+	dir := t.TempDir()
+	w, err := (*workspace.Guard)(nil).Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = w.Close() }()
+	file := filepath.Join(dir, "a")
+	if err := os.WriteFile(file, []byte(strings.Repeat("x", 20_000)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for n, want := range []bool{false, true} {
+		c, err := s.Begin(t.Context(), "s", "tool", w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(fmt.Sprint(n)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Done(t.Context()); (err == nil) != want {
+			t.Errorf("the change %d is kept: %v, want %v", n, err, want)
+		}
+	}
+	for _, want := range []int{0, 1, -1} { // that are not as before
+		got, err := s.Undo(t.Context(), "s", (*workspace.Guard)(nil).Open)
+		if want < 0 && !errors.Is(err, ErrNothing) || want >= 0 && (err != nil || len(got.Remaining) != want) {
+			t.Errorf("Undo = %+v, %v; want %d that are not as before", got, err, want)
+		}
+	}
+	if got, err := os.ReadFile(file); err != nil || string(got) != "0" {
+		t.Errorf("the file is %q, %v; want it as the lost change left it", got, err)
+	}
+}
+
 // A list of seen files that cannot be read costs reading the files again, and nothing else.
 func TestSeenFilesAreACache(t *testing.T) {
 	root, err := os.OpenRoot(t.TempDir())

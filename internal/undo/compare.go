@@ -211,7 +211,7 @@ func (g *group) moved(w *workspace.Workspace, p string) bool {
 	}
 	// Other times can be set, and change with the content.
 	if made, known := born(w.Root(), p, info); known {
-		return g.older(made) || made.Before(g.began) && g.first.rest[id] != ""
+		return g.older(made) || !made.After(g.began) && g.first.rest[id] != ""
 	}
 	return g.first.rest[id] != "" || g.older(info.ModTime()) // another file may have had its number
 }

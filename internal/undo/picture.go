@@ -128,7 +128,7 @@ func (k *kept) look(ctx context.Context, w *workspace.Workspace) (picture, error
 			before = known{at, c.SHA}
 		}
 		if !settled(time.Unix(0, at.CTime), began) || !settled(time.Unix(0, at.Time), began) {
-			before.seen = seen{} // it may change again without another time
+			before.seen = seen{Inode: at.Inode, Mode: at.Mode} // it may change again without another time
 		}
 		now[e.Path], out.at[e.Path] = before, at
 		note(out.ids, e.Path, info)

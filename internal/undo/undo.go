@@ -91,6 +91,7 @@ type step struct {
 	Without []string  `json:"without,omitempty"` // changed files that are not covered
 	More    int       `json:"more,omitempty"`    // of them that have no place in Without
 	Unkept  []file    `json:"unkept,omitempty"`  // changes after those of earlier steps, of content that is not kept
+	Lost    bool      `json:"lost,omitempty"`    // its changes could not be recorded
 }
 
 // Undone is a step that was undone.
@@ -152,6 +153,8 @@ type group struct {
 	tools  []string
 	began  time.Time       // nothing that its calls have made is older
 	noted  map[string]bool // paths whose others are in the step
+	named  map[string]bool // paths that calls have named
+	looks  int             // at the whole workspace
 }
 
 // Change is a call that may be changing files.
@@ -172,6 +175,13 @@ func (s *Store) Begin(ctx context.Context, session, tool string, w *workspace.Wo
 	}
 	defer at.close()
 	g := of.open
+	if g == nil {
+		if err := at.recover(ctx, func(dir string) (*workspace.Workspace, error) {
+			return w.Lent(dir, func() error { return nil }), nil // another folder is not the step's
+		}); err != nil {
+			return nil, err
+		}
+	}
 	if g != nil && g.dir != w.Dir() {
 		return nil, errors.New("a call in another folder is running")
 	}
@@ -180,13 +190,14 @@ func (s *Store) Begin(ctx context.Context, session, tool string, w *workspace.Wo
 		if err != nil {
 			return nil, err
 		}
-		g = &group{dir: w.Dir(), at: here, before: map[string]*content{}, noted: map[string]bool{}}
+		g = &group{dir: w.Dir(), at: here, before: map[string]*content{}, noted: map[string]bool{}, named: map[string]bool{}}
 	}
 	if len(paths) == 0 {
 		now, err := at.look(ctx, w)
 		if err != nil {
 			return nil, err
 		}
+		g.looks++
 		for p, c := range now.files {
 			if _, known := g.before[p]; !known && !g.whole {
 				g.before[p] = c
@@ -197,6 +208,7 @@ func (s *Store) Begin(ctx context.Context, session, tool string, w *workspace.Wo
 		}
 	}
 	for _, p := range paths {
+		g.named[p] = true
 		if _, known := g.before[p]; known {
 			continue
 		}
@@ -210,12 +222,16 @@ func (s *Store) Begin(ctx context.Context, session, tool string, w *workspace.Wo
 		}
 		g.before[p] = c
 	}
-	if g.calls++; g.calls == 1 {
-		g.began = clock()
-	}
 	if !slices.Contains(g.tools, tool) {
 		g.tools = append(g.tools, tool)
 	}
+	if g.calls == 0 {
+		g.began = clock()
+	}
+	if err := at.hold(g); err != nil {
+		return nil, err
+	}
+	g.calls++
 	of.open = g
 	return &Change{s, session, w}, nil
 }
@@ -237,26 +253,32 @@ func (c *Change) Done(ctx context.Context) (same bool, err error) {
 		return false, err
 	}
 	defer at.close()
+	same, err = g.finish(ctx, at, c.w)
+	return same, errors.Join(err, at.end(ctx, pending{Dir: g.dir, At: g.at, Tools: g.tools}, err))
+}
+
+// finish keeps the difference of the files to their state before the group.
+func (g *group) finish(ctx context.Context, at *kept, w *workspace.Workspace) (same bool, err error) {
 	st := step{Dir: g.dir, At: g.at, Tools: g.tools, Time: time.Now().UTC()}
 	now := picture{}
 	if g.whole {
-		shut := &opened{c.w, map[string]fs.FileMode{}}
+		shut := &opened{w, map[string]fs.FileMode{}}
 		defer func() { err = errors.Join(err, shut.back()) }()
 		at.enter = func(dir string, mode fs.FileMode) {
 			if mode&0o500 != 0o500 && !g.first.there(dir) { // the calls have closed it
 				shut.open(dir, mode)
 			}
 		}
-		if now, err = at.look(ctx, c.w); err != nil {
+		if now, err = at.look(ctx, w); err != nil {
 			return false, err
 		}
-		if err := g.uncovered(at, c.w, now, &st); err != nil {
+		if err := g.uncovered(at, w, now, &st); err != nil {
 			return false, err
 		}
 	}
-	g.compare(at, c.w, now, &st)
+	g.compare(at, w, now, &st)
 	if g.whole {
-		g.compareFolders(c.w, now, &st)
+		g.compareFolders(w, now, &st)
 	}
 	st.tell()
 	if len(st.Files)+len(st.Folders)+len(st.Without) == 0 {
@@ -278,6 +300,9 @@ func (s *Store) Undo(ctx context.Context, session string, open func(dir string) 
 		return Undone{}, err
 	}
 	defer at.close()
+	if err := at.recover(ctx, open); err != nil {
+		return Undone{}, err
+	}
 	steps, err := at.steps()
 	if err != nil {
 		return Undone{}, err
@@ -286,6 +311,10 @@ func (s *Store) Undo(ctx context.Context, session string, open func(dir string) 
 		return Undone{}, ErrNothing
 	}
 	st := steps[len(steps)-1]
+	if st.Lost {
+		out := Undone{Folder: st.Dir, Tools: st.Tools, Time: st.Time, Files: []string{}, Without: []string{}, Remaining: []Remaining{{".", lost}}, Left: len(steps) - 1}
+		return out, at.write(steps[:len(steps)-1])
+	}
 	w, err := open(st.Dir)
 	if err != nil {
 		return Undone{}, err

@@ -17,9 +17,10 @@ import (
 )
 
 type world struct {
-	t   *testing.T
-	dir string
-	s   *undo.Store
+	t    *testing.T
+	dir  string
+	s    *undo.Store
+	root *os.Root // of the store
 }
 
 func newWorld(t *testing.T) *world {
@@ -29,7 +30,14 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = root.Close() })
-	return &world{t, t.TempDir(), undo.New(root, func(data []byte) bool { return strings.Contains(string(data), "SECRET") })}
+	w := &world{t: t, dir: t.TempDir(), root: root}
+	w.start()
+	return w
+}
+
+// start opens the store, as a process does that starts.
+func (w *world) start() {
+	w.s = undo.New(w.root, func(data []byte) bool { return strings.Contains(string(data), "SECRET") })
 }
 
 func open(dir string) (*workspace.Workspace, error) {

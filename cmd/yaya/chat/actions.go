@@ -115,7 +115,7 @@ func (m *model) undo() action {
 
 // Undone says what was undone.
 func Undone(done undo.Undone) string {
-	text := "undone: " + strings.Join(done.Files, ", ")
+	text := "undone: " + cmp.Or(strings.Join(done.Files, ", "), "nothing")
 	if len(done.Without) > 0 {
 		text += "; changed, too, and not covered: " + strings.Join(done.Without, ", ")
 		if done.More > 0 {
