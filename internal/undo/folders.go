@@ -76,6 +76,32 @@ func (g *group) compareFolders(w *workspace.Workspace, now picture, st *step) {
 	}
 }
 
+// missFolders notes which folders above a path are not there before a call that names it.
+func (g *group) missFolders(w *workspace.Workspace, p string) {
+	for dir := path.Dir(p); dir != "."; dir = path.Dir(dir) {
+		_, err := w.Root().Lstat(dir)
+		if !errors.Is(err, fs.ErrNotExist) {
+			return
+		}
+		if _, was := g.first.dirs[dir]; !was {
+			g.missed[dir] = true
+		}
+	}
+}
+
+// addMissed adds to a step the folders that calls have made above the paths that they named.
+func (g *group) addMissed(w *workspace.Workspace, st *step) {
+	for _, f := range st.Folders {
+		delete(g.missed, f.Path)
+	}
+	for p := range g.missed {
+		if mode, there, err := folderMode(w, p); there && err == nil {
+			st.Folders = append(st.Folders, folder{Path: p, New: true, After: mode})
+		}
+	}
+	slices.SortFunc(st.Folders, func(a, b folder) int { return strings.Compare(a.Path, b.Path) })
+}
+
 // opened are folders that their owner may use for the time of an undo.
 type opened struct {
 	w   *workspace.Workspace

@@ -197,6 +197,30 @@ func TestFoldersWithoutFiles(t *testing.T) {
 	}
 }
 
+// AGT-4: the folders that a patch has made go with its files, those of an interrupted one, too, unless somebody
+// uses them since.
+func TestFoldersOfPatches(t *testing.T) {
+	for name, change := range map[string]func(w *world, f func(), paths ...string){"made": (*world).change, "interrupted": (*world).crash} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.write("d/x", "one", 0o644)
+			start := modes(w)
+			patch := func() { w.write("d/e/f/new", "x", 0o644); w.write("n/new", "x", 0o644) }
+			change(w, patch, "d/e/f/new", "n/new")
+			got, err := w.undo()
+			if d := differ(start, modes(w)); err != nil || d != "" || !slices.Contains(got.Files, "d/e/") {
+				t.Errorf("Undo = %+v, %v, %s; want everything as before", got, err, d)
+			}
+			change(w, patch, "d/e/f/new", "n/new")
+			w.write("n/mine", "x", 0o644)
+			got, err = w.undo()
+			if d := differ(start, modes(w)); err != nil || d != "mine is new; n is new" || len(got.Remaining) != 1 {
+				t.Errorf("Undo = %+v, %v, %s; want n left, and named", got, err, d)
+			}
+		})
+	}
+}
+
 // modes returns everything in the folder, with the modes of folders, too.
 func modes(w *world) map[string]string {
 	w.t.Helper()

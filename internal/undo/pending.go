@@ -37,6 +37,7 @@ type pending struct {
 	Unread map[string]seen        `json:"unread,omitempty"`
 	IDs    []identity             `json:"ids,omitempty"` // of the folders; those of files are in the list of seen files
 	Rest   []identity             `json:"rest,omitempty"`
+	Missed map[string]bool        `json:"missed,omitempty"`
 	Part   bool                   `json:"part,omitempty"`
 }
 
@@ -91,7 +92,7 @@ func unquoted[V any](m map[string]V) (map[string]V, error) {
 func (k *kept) hold(g *group) error {
 	p := pending{Dir: g.dir, At: g.at, Tools: g.tools, Since: g.began, Whole: g.whole, Part: g.first.part,
 		Dirs: quoted(g.first.dirs), Large: quoted(g.first.large), Left: quoted(g.first.left),
-		End: strconv.Quote(g.first.end), Odd: quoted(g.first.odd), Unread: quoted(g.first.unread),
+		End: strconv.Quote(g.first.end), Odd: quoted(g.first.odd), Unread: quoted(g.first.unread), Missed: quoted(g.missed),
 		Rest: identities(g.first.rest, func(string) bool { return true }),
 		IDs:  identities(g.first.ids, func(p string) bool { _, file := g.first.files[p]; return !file })}
 	if g.looks == 1 {
@@ -129,7 +130,7 @@ func (k *kept) held() (g *group, p pending, err error) {
 	g = &group{dir: p.Dir, at: p.At, tools: p.Tools, began: p.Since, whole: p.Whole, noted: map[string]bool{}}
 	g.first = newPicture()
 	g.first.part = p.Part
-	var errs [10]error
+	var errs [11]error
 	g.before, errs[0] = unquoted(p.Before)
 	g.first.at, errs[1] = unquoted(p.Files)
 	g.first.dirs, errs[2] = unquoted(p.Dirs)
@@ -139,6 +140,7 @@ func (k *kept) held() (g *group, p pending, err error) {
 	g.first.unread, errs[6] = unquoted(p.Unread)
 	g.first.end, errs[7] = strconv.Unquote(p.End)
 	errs[8], errs[9] = identified(g.first.ids, p.IDs), identified(g.first.rest, p.Rest)
+	g.missed, errs[10] = unquoted(p.Missed)
 	if errors.Join(errs[:]...) != nil {
 		return nil, p, nil //nolint:nilerr // its changes are lost, and a step says so
 	}

@@ -154,6 +154,7 @@ type group struct {
 	began  time.Time       // nothing that its calls have made is older
 	noted  map[string]bool // paths whose others are in the step
 	named  map[string]bool // paths that calls have named
+	missed map[string]bool // folders above those that were not there
 	looks  int             // at the whole workspace
 }
 
@@ -190,7 +191,7 @@ func (s *Store) Begin(ctx context.Context, session, tool string, w *workspace.Wo
 		if err != nil {
 			return nil, err
 		}
-		g = &group{dir: w.Dir(), at: here, before: map[string]*content{}, noted: map[string]bool{}, named: map[string]bool{}}
+		g = &group{dir: w.Dir(), at: here, before: map[string]*content{}, noted: map[string]bool{}, named: map[string]bool{}, missed: map[string]bool{}}
 	}
 	if len(paths) == 0 {
 		now, err := at.look(ctx, w)
@@ -209,6 +210,7 @@ func (s *Store) Begin(ctx context.Context, session, tool string, w *workspace.Wo
 	}
 	for _, p := range paths {
 		g.named[p] = true
+		g.missFolders(w, p)
 		if _, known := g.before[p]; known {
 			continue
 		}
@@ -263,7 +265,10 @@ func (g *group) finish(ctx context.Context, at *kept, w *workspace.Workspace) (s
 	now := picture{}
 	if g.whole {
 		shut := &opened{w, map[string]fs.FileMode{}}
-		defer func() { err = errors.Join(err, shut.back()) }()
+		defer func() {
+			at.enter = func(string, fs.FileMode) {}
+			err = errors.Join(err, shut.back())
+		}()
 		at.enter = func(dir string, mode fs.FileMode) {
 			if mode&0o500 != 0o500 && !g.first.there(dir) { // the calls have closed it
 				shut.open(dir, mode)
@@ -280,6 +285,7 @@ func (g *group) finish(ctx context.Context, at *kept, w *workspace.Workspace) (s
 	if g.whole {
 		g.compareFolders(w, now, &st)
 	}
+	g.addMissed(w, &st)
 	st.tell()
 	if len(st.Files)+len(st.Folders)+len(st.Without) == 0 {
 		return g.whole && !g.first.part && !now.part, nil
