@@ -14,6 +14,7 @@ import (
 	"github.com/yaya-ai/yaya/auth"
 	"github.com/yaya-ai/yaya/gateway/api"
 	"github.com/yaya-ai/yaya/internal/cut"
+	"github.com/yaya-ai/yaya/internal/journal"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/session"
 )
@@ -234,6 +235,9 @@ func (s *Service) find(id string) (*session.Session, Session, error) {
 	k, err := s.cfg.Sessions.Find(id, "")
 	if errors.Is(err, session.ErrNotFound) {
 		return nil, Session{}, cmp.Or(s.emptied(id), unknown(id))
+	}
+	if errors.Is(err, journal.ErrLocked) {
+		return nil, Session{}, api.Coded(http.StatusConflict, "busy", "another process of yaya works on the session: wait for its end")
 	}
 	if err != nil {
 		return nil, Session{}, err

@@ -54,6 +54,8 @@ func (s *Service) undo(ctx context.Context, id string) (undo.Undone, error) {
 		return done, api.Coded(http.StatusConflict, "changed_since", "%v; put them back as the agent left them, or change them by hand", err)
 	case errors.Is(err, undo.ErrInTheWay):
 		return done, api.Coded(http.StatusConflict, "changed_since", "%v; move it away and undo again, or change the files by hand", err)
+	case errors.Is(err, undo.ErrContent):
+		return done, api.Coded(http.StatusConflict, "nothing_to_undo", "%v; no earlier change can be undone either: use Git, or change the files by hand", err)
 	case errors.Is(err, undo.ErrOtherFolder):
 		return done, api.Coded(http.StatusConflict, "other_folder", "%v; move that folder back, or change the files by hand", err)
 	case errors.Is(err, undo.ErrUntrusted):
@@ -63,6 +65,9 @@ func (s *Service) undo(ctx context.Context, id string) (undo.Undone, error) {
 	}
 	note := event.TurnNote{Name: noteUndo, Text: undoNote(done)}
 	_, nerr := k.Note(event.Event{Kind: event.TurnNoted.Name(), SessionID: id, ID: uuid.NewString(), Time: time.Now(), Source: event.KernelSource, Payload: note}, note)
+	if err != nil { // with what is undone
+		err = api.Coded(http.StatusInternalServerError, "internal", "%v", err)
+	}
 	return done, errors.Join(err, nerr)
 }
 

@@ -95,12 +95,12 @@ func (k *kept) put(c *content, data []byte) (*content, error) {
 func (k *kept) blob(sha string) ([]byte, error) {
 	f, err := k.root.Open(blobName(sha))
 	if err != nil {
-		return nil, fmt.Errorf("the content to go back to is lost: %w", err)
+		return nil, fmt.Errorf("%w: %w", ErrContent, err)
 	}
 	defer func() { _ = f.Close() }()
 	data, err := io.ReadAll(io.LimitReader(f, maxFile+1)) //nolint:forbidigo // bounded
 	if err == nil && !same(data, sha) {
-		err = errors.New("the content to go back to is damaged")
+		err = ErrContent
 	}
 	return data, err
 }

@@ -57,6 +57,8 @@ var (
 	ErrInTheWay = errors.New("something that the change does not cover is in the place of its files, and nothing was undone")
 	// ErrOtherFolder is returned by [Store.Undo] when the path of the step's folder leads to another one.
 	ErrOtherFolder = errors.New("another folder is in the place of the one that was changed, and nothing was undone")
+	// ErrContent is returned by [Store.Undo] when the content to go back to is not what was kept.
+	ErrContent = errors.New("the content to go back to is lost or damaged")
 	// ErrUntrusted is for the function that opens the folder for [Store.Undo]: its user does not trust it.
 	ErrUntrusted = errors.New("the folder of the change is not trusted, and nothing was undone")
 )
