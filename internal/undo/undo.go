@@ -184,6 +184,9 @@ func (s *Store) Begin(ctx context.Context, session, tool string, w *workspace.Wo
 		}); err != nil {
 			return nil, err
 		}
+		if err := at.tidy(w); err != nil {
+			return nil, err
+		}
 	}
 	if g != nil && g.dir != w.Dir() {
 		return nil, errors.New("a call in another folder is running")
@@ -328,7 +331,7 @@ func (s *Store) Undo(ctx context.Context, session string, open func(dir string) 
 		return Undone{}, err
 	}
 	defer func() { _ = w.Close() }()
-	if err := st.in(w); err != nil {
+	if err := errors.Join(st.in(w), at.tidy(w)); err != nil {
 		return Undone{}, err
 	}
 	shut, err := openFolders(w, st)
@@ -337,7 +340,7 @@ func (s *Store) Undo(ctx context.Context, session string, open func(dir string) 
 	}
 	defer func() {
 		if undone.Folder == "" { // nothing was undone
-			err = errors.Join(err, shut.back())
+			err = errors.Join(err, shut.back(), at.ends())
 		}
 	}()
 	out := Undone{Folder: st.Dir, Tools: st.Tools, Time: st.Time, Files: []string{}, Without: append([]string{}, st.Without...), More: st.More, Remaining: []Remaining{}, Left: len(steps) - 1}
@@ -352,6 +355,9 @@ func (s *Store) Undo(ctx context.Context, session string, open func(dir string) 
 		out.Files = append(out.Files, f.Path)
 	}
 	r.folders()
+	if err := at.begins(shut); err != nil {
+		return Undone{}, err
+	}
 	if err := r.apply(); errors.Is(err, workspace.ErrLeft) {
 		out.Remaining = append(out.Remaining, Remaining{".", err.Error()})
 	} else if err != nil {
@@ -362,7 +368,7 @@ func (s *Store) Undo(ctx context.Context, session string, open func(dir string) 
 	if err := at.write(st.passOn(steps[:len(steps)-1])); err != nil {
 		return out, fmt.Errorf("the files are as before, but yaya could not write that down, and the next undo is this one again: %w", err)
 	}
-	return out, nil
+	return out, at.ends()
 }
 
 // Forget removes everything of a session.

@@ -27,6 +27,25 @@ func (w *Workspace) hide(p string) (tmp string, back undo, err error) {
 	}, err
 }
 
+// Discard removes a file, or an empty folder, with a temporary name or in a folder with one. It follows no link.
+func (w *Workspace) Discard(tmp string) error {
+	for at := tmp; !IsTemp(at); at = path.Dir(at) {
+		if at == "." {
+			return &fs.PathError{Op: "remove", Path: tmp, Err: fs.ErrInvalid}
+		}
+	}
+	return w.remove(tmp)
+}
+
+// PutBack gives something with a temporary name the path from which an edit has moved it. If something is
+// there, the error is [fs.ErrExist].
+func (w *Workspace) PutBack(tmp, p string) error {
+	if !IsTemp(tmp) || path.Dir(tmp) != path.Dir(p) {
+		return &fs.PathError{Op: "rename", Path: tmp, Err: fs.ErrInvalid}
+	}
+	return w.show(tmp, p)
+}
+
 // show gives something that was written or renamed beside a path the path as its name. If something is
 // there, the error is [fs.ErrExist].
 func (w *Workspace) show(tmp, p string) error {
