@@ -92,7 +92,7 @@ func TestSessionUndo(t *testing.T) {
 	if err != nil || info.Mode().Perm() != 0o755 {
 		t.Errorf("a.sh has the mode %v, want 0755", info.Mode())
 	}
-	if status, out := b.v1("POST", "/sessions/"+id+"/undo", ""); status != 200 || fmt.Sprint(out["files"]) != "[new/c.txt]" || out["left"] != 1.0 {
+	if status, out := b.v1("POST", "/sessions/"+id+"/undo", ""); status != 200 || fmt.Sprint(out["files"]) != "[new/c.txt new/]" || out["left"] != 1.0 {
 		t.Errorf("undo of the patch: %d %v", status, out)
 	}
 	b.must("session", "undo", id)
