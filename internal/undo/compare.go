@@ -216,6 +216,17 @@ func (g *group) moved(w *workspace.Workspace, p string) bool {
 	return g.first.rest[id] != "" || g.older(info.ModTime()) // another file may have had its number
 }
 
+// movedOther is moved for a link, a pipe or a device, none of which is covered. changed is the time that one can
+// set, too.
+func (g *group) movedOther(w *workspace.Workspace, p string, changed time.Time) bool {
+	if info, err := w.Root().Lstat(p); err == nil {
+		if made, known := born(w.Root(), p, info); known {
+			return g.older(made)
+		}
+	}
+	return g.older(changed)
+}
+
 // older reports whether a time of a file is before the step.
 func (g *group) older(at time.Time) bool {
 	if at.Nanosecond() == 0 {

@@ -90,8 +90,8 @@ func (g *group) replaced(w *workspace.Workspace, p string, now picture, st *step
 		case !utf8.ValidString(p): // it cannot be written down
 			return nil
 		}
-		o, since, err := look(w, p)
-		if err != nil || !d.IsDir() && g.older(since) {
+		o, changed, err := look(w, p)
+		if err != nil || !d.IsDir() && g.movedOther(w, p, changed) {
 			return nil //nolint:nilerr // it is older than the step, and was moved there
 		}
 		st.Others = append(st.Others, o)

@@ -227,6 +227,17 @@ func TestChangedKindsOfOthers(t *testing.T) {
 			change: func(w *world) { w.must(os.Rename(w.path("link"), w.path("f"))) },
 			since:  func(*world) {},
 			away:   func(w *world) { w.must(os.Rename(w.path("f"), w.path("link"))) }},
+		"a pipe that was there before, with a new time": {err: undo.ErrInTheWay, named: `["f"]`,
+			before: func(w *world) {
+				w.must(syscall.Mkfifo(w.path("pipe"), 0o600))
+				w.age()
+			},
+			change: func(w *world) {
+				at := time.Now().Add(time.Hour)
+				w.must(os.Chtimes(w.path("pipe"), at, at), os.Rename(w.path("pipe"), w.path("f")))
+			},
+			since: func(*world) {},
+			away:  func(w *world) { w.must(os.Rename(w.path("f"), w.path("pipe"))) }},
 		"a repository": {err: undo.ErrInTheWay, named: `["f/.git"]`,
 			change: func(w *world) { w.must(os.Remove(w.path("f"))); w.write("f/.git/config", "one", 0o644) },
 			since:  func(*world) {},
