@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -41,6 +42,9 @@ func TestPageApprovals(t *testing.T) {
 		t.Fatal(err)
 	}
 	ws := b.workspace()
+	if err := os.WriteFile(filepath.Join(ws, "a.txt"), []byte("one more line\ntwo\n"), 0o600); err != nil { // of which the patch is
+		t.Fatal(err)
+	}
 	b.scenario("approvals", map[string]any{"workspace": ws, "zh": zh}, map[string]func(string) (any, error){
 		"answer": func(string) (any, error) {
 			var asks []admin.Ask
