@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -101,6 +102,9 @@ func TestRunOnTheTerminal(t *testing.T) {
 		{"no colours", "NO_COLOR=1", []string{"\x1b[1mDone\x1b[0m", "│ -two", "│ +2"}, []string{"##", "\x1b]0;", "\x1b[3"}},
 		{"dumb", "TERM=dumb", strings.Split(plain, "\n"), []string{"\x1b"}},
 	} {
+		if err := os.WriteFile(filepath.Join(ws, "a.txt"), []byte("one\ntwo\n"), 0o600); err != nil { // again
+			t.Fatal(err)
+		}
 		p := b.ptyWith([]string{c.env}, "run", "--strategy", "coder", "--workspace", ws, "edit it")
 		p.wait("say why not")
 		time.Sleep(armingDelay + 100*time.Millisecond) // what comes sooner does not count
