@@ -331,3 +331,30 @@ func TestTheModelOfCompact(t *testing.T) {
 		})
 	}
 }
+
+// A summary is as short as the settings want it, and none is made without a text, or once the loop has
+// ended.
+func TestBoundsOfCompact(t *testing.T) {
+	p := &tight{window: 100_000, words: named}
+	inTight(t, "", p, nil, func(t *testing.T, w *world) {
+		w.talk(12_000)
+		set(t, w.Settings, "compaction.target", `600`)
+		if done, err := w.Loop.Compact(t.Context(), "s1", ""); err != nil || done.TokensAfter > 700 {
+			t.Errorf("with a target of 600: %+v, %v, want about that", done, err)
+		}
+		w.talk(12_000)
+		before := w.history("s1")
+		p.silent = true
+		if _, err := w.Loop.Compact(t.Context(), "s1", ""); !errors.Is(err, loop.ErrSummary) || !strings.Contains(err.Error(), "empty") {
+			t.Errorf("with an empty summary: %v, want ErrSummary that says so", err)
+		}
+		equal(t, w.history("s1"), before...)
+		if err := w.Loop.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		was := p.summaries
+		if _, err := w.Loop.Compact(t.Context(), "s1", ""); !errors.Is(err, loop.ErrShutdown) || p.summaries != was {
+			t.Errorf("after Close: %v after %d calls, want ErrShutdown without one", err, p.summaries-was)
+		}
+	})
+}

@@ -28,6 +28,7 @@ type tight struct {
 	size   int     // of a result
 	broken bool    // it makes no summaries
 	long   bool    // its summaries are too long
+	silent bool    // … or have no text
 	schema string  // of its settings
 	price  float64 // of a call
 
@@ -121,6 +122,9 @@ func (p *tight) Generate(_ context.Context, r llm.Request) (llm.Stream, error) {
 		p.summaries++
 		p.summedBy = append(p.summedBy, r.Model)
 		text := fmt.Sprintf("notes %d", p.summaries)
+		if p.silent {
+			text = ""
+		}
 		if p.long {
 			text += strings.Repeat(" and more", 9000)
 		}

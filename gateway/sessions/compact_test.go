@@ -3,11 +3,16 @@ package sessions_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/yaya-ai/yaya/auth"
+	"github.com/yaya-ai/yaya/gateway/sessions"
 	"github.com/yaya-ai/yaya/internal/eventually"
 	"github.com/yaya-ai/yaya/kernel/event"
 )
@@ -112,4 +117,45 @@ func TestCompact(t *testing.T) {
 	w.idle(id)
 	w.must("POST", "/v1/sessions/"+id+"/close", "", 200)
 	w.refused("POST", at, "", 409, "session_completed")
+}
+
+// MIS-2, MIS-7: a summary is refused to those who have no right to the session's folder, and
+// for what a hook denies. The error of a session whose history is being summarized says what to do.
+func TestCompactIsRefused(t *testing.T) {
+	var closed atomic.Bool
+	w := newWorld(t, sums(), func(cfg *sessions.Config) {
+		cfg.MayUse = func(_ auth.Principal, dir string) (string, error) {
+			if closed.Load() {
+				return "", errors.New("the folder is another's")
+			}
+			return dir, nil
+		}
+	})
+	w.k.SetAdmit(func(_ context.Context, _, prompt string) (string, error) {
+		if prompt == "FORBIDDEN" {
+			return "", errors.New("a hook says no")
+		}
+		return "", nil
+	})
+	id := w.create()
+	at := "/v1/sessions/" + id + "/compact"
+	for range 4 {
+		w.say(id, "never"+strings.Repeat(" word", 500))
+		w.idle(id)
+	}
+	closed.Store(true)
+	w.refused("POST", at, "", 403, "workspace_not_allowed")
+	closed.Store(false)
+	w.refused("POST", at, `{"keep":"FORBIDDEN"}`, 403, "denied")
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		w.refused("POST", at, "", 409, "canceled")
+	}()
+	eventually.True(t, "a summary", func() bool { return !w.k.Loop.Resting(id) })
+	if status, out := w.do("POST", at, ""); status != 409 || !strings.HasPrefix(fmt.Sprint(out["error"].(map[string]any)["message"]), "the history is being summarized") {
+		t.Errorf("a second summary = %d %v, want 409 and that the history is being summarized", status, out)
+	}
+	w.must("POST", "/v1/sessions/"+id+"/cancel", "", 202)
+	<-over
 }
