@@ -173,7 +173,7 @@ func TestStepWithoutPlace(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := (step{Dir: at}).in(w); !errors.Is(err, want) {
+		if err := (&step{Dir: at}).in(w); !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", at, err, want)
 		}
 		if err := w.Close(); err != nil {

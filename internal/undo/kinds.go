@@ -171,7 +171,7 @@ func (r *reversal) file(f file) error {
 	}
 	e := workspace.Edit{Path: f.Path, Delete: f.Before == nil, Check: func(at string) error { return r.still(there, at) }}
 	if f.Before != nil {
-		e.Mode, e.Exactly = f.Before.Mode|r.unseen(f.Path, there), true
+		e.Mode, e.Exactly = f.Before.Mode, true
 		if e.Data, err = r.kept.blob(f.Before.SHA); err != nil {
 			return err
 		}
@@ -193,15 +193,6 @@ func (r *reversal) still(was *content, at string) error {
 		return ErrChanged
 	}
 	return nil
-}
-
-// unseen returns the bits of a file's mode that its state does not have, and undo leaves as they are.
-func (r *reversal) unseen(p string, is *content) fs.FileMode {
-	info, err := r.w.Root().Lstat(p)
-	if err != nil || is == nil || !info.Mode().IsRegular() {
-		return 0
-	}
-	return info.Mode() & workspace.FileMode &^ is.Mode &^ fs.ModePerm
 }
 
 // blocked looks at what keeps a file from being at its path, and reports whether undoing its change

@@ -190,7 +190,7 @@ func (k *kept) recover(ctx context.Context, open func(dir string) (*workspace.Wo
 			return err
 		}
 		defer func() { _ = w.Close() }()
-		if (step{Dir: p.Dir, At: p.At}).in(w) == nil {
+		if (&step{Dir: p.Dir, At: p.At}).in(w) == nil {
 			_, err := g.finish(ctx, k, w)
 			return k.end(ctx, p, err)
 		}

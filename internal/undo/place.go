@@ -36,7 +36,7 @@ func whereIs(w *workspace.Workspace) (place, error) {
 
 // in returns an error unless an open folder is the one of the step. An agent that works in a folder
 // above can put a link, or another folder, in its place. Of a step without a place the path must have no link.
-func (st step) in(w *workspace.Workspace) error {
+func (st *step) in(w *workspace.Workspace) error {
 	now, err := whereIs(w)
 	if err != nil {
 		return err

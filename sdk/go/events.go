@@ -472,10 +472,11 @@ type TurnCancelledPayload struct {
 
 // TurnCompletedPayload is the payload of turn.completed.
 type TurnCompletedPayload struct {
-	CostUsd float64                     `json:"cost_usd,omitempty"`
-	Steps   int64                       `json:"steps"`
-	TurnID  string                      `json:"turn_id"`
-	Usage   LLMCallResponseUsagePayload `json:"usage"`
+	CostUsd    float64                     `json:"cost_usd,omitempty"`
+	Steps      int64                       `json:"steps"`
+	StopReason string                      `json:"stop_reason,omitempty"`
+	TurnID     string                      `json:"turn_id"`
+	Usage      LLMCallResponseUsagePayload `json:"usage"`
 }
 
 // TurnFailedPayload is the payload of turn.failed.

@@ -413,6 +413,7 @@ export interface TurnCancelled {
 export interface TurnCompleted {
   cost_usd?: number;
   steps: number;
+  stop_reason?: string;
   turn_id: string;
   usage: LLMCallResponseUsage;
 }

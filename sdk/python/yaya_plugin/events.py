@@ -581,6 +581,7 @@ class TurnCompleted(TurnCompletedRequired, total=False):
     """The payload of turn.completed."""
 
     cost_usd: float
+    stop_reason: str
 
 
 class TurnFailed(TypedDict):
