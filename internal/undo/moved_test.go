@@ -11,16 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/yaya-ai/yaya/internal/eventually"
 	"github.com/yaya-ai/yaya/internal/undo"
 )
-
-// age waits until the times of files that are made from now on are later than those of the files there.
-func (w *world) age() {
-	w.t.Helper()
-	start := time.Now()
-	eventually.True(w.t, "the times of files are later", func() bool { return time.Since(start) > 30*time.Millisecond })
-}
 
 // has reports whether a regular file has a text, among others.
 func (w *world) has(text string) bool {
@@ -93,5 +85,21 @@ func TestMovedFilesOfOthers(t *testing.T) {
 				t.Error("the new file is still there")
 			}
 		})
+	}
+}
+
+// AGT-4: after a crash, too, a file that the call has moved out of what is not covered stays where it is.
+func TestCrashAfterAMove(t *testing.T) {
+	w := newWorld(t)
+	w.write("a", "one", 0o644)
+	w.write("big", strings.Repeat("x", 5<<20), 0o644)
+	w.age()
+	w.crash(func() {
+		w.write("a", "two", 0o644)
+		w.must(os.Rename(w.path("big"), w.path("moved")), os.Truncate(w.path("moved"), 3))
+	})
+	got, err := w.undo()
+	if err != nil || !slices.Equal(got.Files, []string{"a"}) || !slices.Contains(got.Without, "moved") || w.all()[w.path("moved")] == "" {
+		t.Errorf("Undo = %+v, %v; want a as before, and moved named and left", got, err)
 	}
 }

@@ -11,7 +11,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/yaya-ai/yaya/internal/eventually"
 	"github.com/yaya-ai/yaya/internal/undo"
 	"github.com/yaya-ai/yaya/internal/workspace"
 )
@@ -75,6 +77,13 @@ func (w *world) change(f func(), paths ...string) {
 }
 
 func (w *world) undo() (undo.Undone, error) { return w.s.Undo(context.Background(), "s", open) }
+
+// age waits until the times of files that are made from now on are later than those of the files there.
+func (w *world) age() {
+	w.t.Helper()
+	start := time.Now()
+	eventually.True(w.t, "the times of files are later", func() bool { return time.Since(start) > 30*time.Millisecond })
+}
 
 // all returns every file with its mode and content.
 func (w *world) all() map[string]string {

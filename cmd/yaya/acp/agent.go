@@ -62,16 +62,14 @@ func (a *agent) request(method string, params []byte) func(context.Context) (any
 		}
 		return p.Content, err
 	})
-	run := commandOf(content)
-	if err == nil && run != nil {
-		t.ctx, t.stop = context.WithCancel(s.ctx)
+	if run := commandOf(content); err == nil && run != nil {
+		var life context.Context
+		life, t.stop = context.WithCancel(s.ctx)
+		return func(ctx context.Context) (any, error) { return s.do(ctx, life, t, run) }
 	}
 	return func(ctx context.Context) (any, error) {
-		switch {
-		case err != nil:
+		if err != nil {
 			return nil, err
-		case run != nil:
-			return s.do(ctx, t, run)
 		}
 		return s.answer(ctx, t, content)
 	}

@@ -50,13 +50,13 @@ func commandOf(content []block) func(context.Context, *session) (string, error) 
 	return nil
 }
 
-// do answers a prompt that is a command; it ends with the request, with session/cancel, and with the
-// session.
-func (s *session) do(ctx context.Context, t *turn, run func(context.Context, *session) (string, error)) (any, error) {
+// do answers a prompt that is a command; it ends with the request, and with life, which session/cancel and
+// the end of the session end.
+func (s *session) do(ctx, life context.Context, t *turn, run func(context.Context, *session) (string, error)) (any, error) {
 	defer context.AfterFunc(ctx, t.stop)()
 	defer t.stop()
-	said, err := run(t.ctx, s)
-	stop := t.ctx.Err() != nil
+	said, err := run(life, s)
+	stop := life.Err() != nil
 	s.finish(func(x *turn) bool { return x == t }, outcome{})
 	if refused, ok := errors.AsType[*chat.Error](err); ok && refused.Status < http.StatusInternalServerError {
 		said, err = refused.Message+".", nil

@@ -38,9 +38,7 @@ type turn struct {
 	id      string        // "" while it waits for its turn to begin
 	sent    chan struct{} // closed when yaya has the message, or has refused it
 	over    chan outcome
-	// Of a command, which yaya does itself; nil for a message.
-	ctx  context.Context
-	stop context.CancelFunc
+	stop    context.CancelFunc // ends a command, which yaya does itself; nil for a message
 }
 
 type outcome struct {
