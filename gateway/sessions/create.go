@@ -80,6 +80,11 @@ func digest(parts ...string) string {
 // make makes a session; one that was made with that key is returned
 // again, if the request is the same.
 func (s *Service) make(m made) (Session, error) {
+	if m.key != "" {
+		if err := s.noted(); err != nil {
+			return Session{}, err
+		}
+	}
 	s.create.Lock()
 	defer s.create.Unlock()
 	was, err := s.keyed(m.key)

@@ -135,7 +135,8 @@ func (r *record) mark() string {
 
 // noted has the index know the marks of all sessions. It counts the tapes of those that it
 // does not know, which another process has worked on, and reads the records of the others: after
-// the index was lost, there may be hundreds of thousands.
+// the index was lost, there may be hundreds of thousands. The create lock must not be held, because it
+// makes records.
 func (s *Service) noted() error {
 	ids, err := s.cfg.Sessions.Marked(func(id, mark string) bool { return mark == "" && addressable(id) })
 	if err != nil {
@@ -155,13 +156,10 @@ func (s *Service) noted() error {
 }
 
 // keyed returns the record of the session that was made with a key, nil if there is
-// none.
+// none, or no key. The index knows the marks of all sessions, see [Service.noted].
 func (s *Service) keyed(key string) (*record, error) {
 	if key == "" {
 		return nil, nil
-	}
-	if err := s.noted(); err != nil {
-		return nil, err
 	}
 	ids, err := s.cfg.Sessions.Marked(func(_, mark string) bool {
 		_, k, _ := strings.Cut(mark, ":")

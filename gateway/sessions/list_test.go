@@ -57,6 +57,22 @@ func TestListsCountSessionsOfOthers(t *testing.T) {
 	}
 }
 
+// S-6: a session is made with a key although others have made sessions that nobody has opened.
+func TestKeyBesideSessionsOfOthers(t *testing.T) {
+	w := newWorld(t, oneWrite)
+	if out, err := w.k.Loop.Run(t.Context(), loop.Prompt{SessionID: "run_x", Text: "hello"}); err != nil || out.Err != nil {
+		t.Fatal(err, out.Err)
+	}
+	body := fmt.Sprintf(`{"workspace_path":%q}`, w.ws)
+	_, first := w.do("POST", "/v1/sessions", body, "Idempotency-Key", "k1")
+	if status, again := w.do("POST", "/v1/sessions", body, "Idempotency-Key", "k1"); status != 201 || again["session_id"] != first["session_id"] {
+		t.Errorf("the same request made %v and then %d %v, want one session", first, status, again)
+	}
+	if got := w.inList("run_x"); got["usage"].(map[string]any)["turns"] != 1.0 {
+		t.Errorf("the other session has the usage %v, want a turn", got["usage"])
+	}
+}
+
 // S-7: lists, including those of one status, count what another process has done to sessions meanwhile, whether
 // or not it has loaded the index. They do so once.
 func TestListsCountWhatOthersDid(t *testing.T) {
