@@ -27,13 +27,16 @@ func (b *between) Err() error {
 // AGT-4: undo overwrites nothing that a person saves while it runs, after it has compared the file, and then
 // undoes nothing.
 func TestSavedDuringUndo(t *testing.T) {
-	for name, save := range map[string]func(w *world){
-		"a changed file":               func(w *world) { w.write("changed", "mine", 0o644) },
-		"a new file":                   func(w *world) { w.write("added", "mine", 0o644) },
-		"a removed file":               func(w *world) { w.write("removed", "mine", 0o644) },
-		"a file in a folder that goes": func(w *world) { w.write("dir", "mine", 0o644) },
-	} {
+	for name, at := range map[string]string{"a changed file": "changed", "a new file": "added", "a removed file": "removed", "a file in a folder that goes": "dir"} {
 		t.Run(name, func(t *testing.T) {
+			save := func(w *world) { w.write(at, "mine", 0o644) }
+			reset := func(w *world) {
+				if at == "changed" || at == "added" {
+					w.write(at, "two", 0o644)
+				} else if err := os.Remove(w.dir + "/" + at); err != nil {
+					t.Fatal(err)
+				}
+			}
 			w := newWorld(t)
 			for _, n := range []string{"changed", "removed", "dir/file", "zz"} {
 				w.write(n, "one", 0o644)
@@ -55,6 +58,10 @@ func TestSavedDuringUndo(t *testing.T) {
 			}
 			if d := differ(want, w.all()); d != "" {
 				t.Errorf("after undo: %s; want the saved file, and nothing else undone", d)
+			}
+			reset(w)
+			if got, err := w.undo(); err != nil || len(got.Files) == 0 {
+				t.Errorf("when the saved file is away, Undo = %+v, %v; want the change undone", got, err)
 			}
 		})
 	}

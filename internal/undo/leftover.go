@@ -51,16 +51,11 @@ func (k *kept) tidy(w *workspace.Workspace) error {
 	for _, o := range st.Others {
 		dirs[path.Dir(o.Path)] = true
 	}
-	left := leftovers{newReversal(w, k, st), map[contentIn][]file{}, map[contentIn][]file{}}
+	left := leftovers{newReversal(w, k, st), map[contentIn][]file{}}
 	for _, f := range st.Files {
-		dir := path.Dir(f.Path)
 		if f.Before != nil {
-			at := contentIn{dir, f.Before.SHA}
+			at := contentIn{path.Dir(f.Path), f.Before.SHA}
 			left.before[at] = append(left.before[at], f)
-		}
-		if f.After != nil {
-			at := contentIn{dir, f.After.SHA}
-			left.after[at] = append(left.after[at], f)
 		}
 	}
 	var errs []error
@@ -90,7 +85,7 @@ type contentIn struct{ dir, sha string }
 // leftovers knows the content that an undo of a step can have left.
 type leftovers struct {
 	*reversal
-	before, after map[contentIn][]file
+	before map[contentIn][]file
 }
 
 // tidy removes a temporary file, or puts it back, if the undo of the step can have made it.
@@ -99,20 +94,24 @@ func (l leftovers) tidy(tmp string) error {
 	if err != nil || is == nil {
 		return l.tidyOther(tmp)
 	}
-	dir := path.Dir(tmp)
-	if len(l.before[contentIn{dir, is.SHA}]) > 0 {
-		return l.w.Discard(tmp)
-	}
-	undone := false
-	for _, f := range l.after[contentIn{dir, is.SHA}] {
+	// A file that was moved away comes first: if the step has changed its mode alone, or swapped two files, it
+	// has content from before, too.
+	dir, undone := path.Dir(tmp), false
+	for _, f := range l.step.Files {
+		if f.After == nil || path.Dir(f.Path) != dir || !is.equal(f.After) && (f.After.SHA != "" || !leftUnkept(l.w, tmp, *f.After)) {
+			continue
+		}
 		now, err := state(l.w, f.Path)
-		if err == nil && now == nil && f.Before != nil && is.equal(f.After) { // several may have had the content
+		if err == nil && now == nil && f.Before != nil { // several may have had the content
 			return l.w.PutBack(tmp, f.Path)
 		}
 		undone = undone || err == nil && now.equal(f.Before)
 	}
-	if undone {
+	switch {
+	case undone, is.SHA != "" && len(l.before[contentIn{dir, is.SHA}]) > 0:
 		return l.w.Discard(tmp)
+	case is.SHA == "": // content that is not kept, and not the step's
+		return nil
 	}
 	for at := range l.before { // it may not be whole
 		if at.dir != dir {

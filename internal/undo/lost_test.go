@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -109,6 +110,12 @@ func (s *scribe) found() map[string]bool {
 // linked or replaced, an undo loses no text of the user that is in the workspace, and one that refuses changes
 // nothing.
 func TestUndoLosesNothing(t *testing.T) {
+	var undone atomic.Int64 // steps
+	t.Cleanup(func() {
+		if n := undone.Load(); n < 20 {
+			t.Errorf("%d steps were undone, want at least 20: otherwise nothing is shown", n)
+		}
+	})
 	for seed := range uint64(40) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
@@ -145,7 +152,9 @@ func TestUndoLosesNothing(t *testing.T) {
 						t.Fatalf("Undo = %+v, %v, and %s is lost", got, err, m)
 					}
 				}
-				if err != nil { // somebody moves away the files in the way, and keeps them
+				if err == nil {
+					undone.Add(1)
+				} else { // somebody moves away the files in the way, and keeps them
 					s.act("user")
 				}
 			}

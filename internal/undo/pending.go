@@ -2,12 +2,15 @@ package undo
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"io/fs"
+	"maps"
 	"strconv"
 	"time"
 
+	"github.com/yaya-ai/yaya/internal/atomicfile"
 	"github.com/yaya-ai/yaya/internal/hostfile"
 	"github.com/yaya-ai/yaya/internal/workspace"
 )
@@ -39,7 +42,11 @@ type pending struct {
 	Rest   []identity             `json:"rest,omitempty"`
 	Missed map[string]bool        `json:"missed,omitempty"`
 	Part   bool                   `json:"part,omitempty"`
+	Lost   bool                   `json:"lost,omitempty"` // it was too long to keep
 }
+
+// maxPending bounds a group that is kept, in bytes of JSON: one that is longer is lost in a crash.
+const maxPending = maxJSON / 2
 
 // identity is a file or folder of a picture.
 type identity struct {
@@ -109,7 +116,14 @@ func (k *kept) hold(g *group) error {
 	} else {
 		p.Before, p.Files = quoted(g.before), quoted(g.first.at)
 	}
-	return k.store(openFile, p)
+	raw, err := json.Marshal(p)
+	if err == nil && len(raw) > maxPending {
+		raw, err = json.Marshal(pending{Dir: p.Dir, At: p.At, Tools: p.Tools, Since: p.Since, Lost: true})
+	}
+	if err == nil {
+		_, err = atomicfile.Write(k.root, openFile, raw)
+	}
+	return err
 }
 
 // seenSum returns the sum of the list of seen files.
@@ -124,7 +138,7 @@ func (k *kept) seenSum() (string, error) {
 
 // held returns the group that was kept, nil if none is, or if it cannot be known again. p tells which it is.
 func (k *kept) held() (g *group, p pending, err error) {
-	if err := k.load(openFile, &p); err != nil || p.Dir == "" {
+	if err := k.load(openFile, &p); err != nil || p.Dir == "" || p.Lost {
 		return nil, p, err
 	}
 	g = &group{dir: p.Dir, at: p.At, tools: p.Tools, began: p.Since, whole: p.Whole, noted: map[string]bool{}}
@@ -177,6 +191,33 @@ func (p picture) identify() {
 	}
 }
 
+// mounted gives the identities of a picture the number that the folder's device has at present: it may have
+// been mounted again.
+func (p picture) mounted(w *workspace.Workspace) {
+	info, err := w.Root().Lstat(".")
+	if err != nil {
+		return
+	}
+	now, ok := hostfile.Described(info)
+	var was hostfile.ID
+	for id, at := range p.ids {
+		if at == "." {
+			was = id
+		}
+	}
+	if !ok || was == (hostfile.ID{}) || was.Dev == now.Dev {
+		return
+	}
+	for _, all := range []map[hostfile.ID]string{p.ids, p.rest} {
+		for id, at := range maps.Clone(all) {
+			if id.Dev == was.Dev {
+				delete(all, id)
+				all[hostfile.ID{Dev: now.Dev, Ino: id.Ino}] = at
+			}
+		}
+	}
+}
+
 // recover makes a step of the group of a process that has ended, or could not keep the step: the difference
 // to its files as they are at present. If that cannot be known, the step says that the changes are lost.
 func (k *kept) recover(ctx context.Context, open func(dir string) (*workspace.Workspace, error)) error {
@@ -191,6 +232,7 @@ func (k *kept) recover(ctx context.Context, open func(dir string) (*workspace.Wo
 		}
 		defer func() { _ = w.Close() }()
 		if (&step{Dir: p.Dir, At: p.At}).in(w) == nil {
+			g.first.mounted(w)
 			_, err := g.finish(ctx, k, w)
 			return k.end(ctx, p, err)
 		}
@@ -204,7 +246,7 @@ var errLost = errors.New("the state of the files before is lost")
 // end forgets the group that is kept, because its step is. With an error it is not, and a step that says so
 // takes its place; if that fails, too, or if it was cancelled, the group stays for a later try.
 func (k *kept) end(ctx context.Context, p pending, failed error) error {
-	if ctx.Err() != nil {
+	if failed != nil && ctx.Err() != nil {
 		return failed
 	}
 	if failed != nil {

@@ -214,20 +214,21 @@ func (s *Store) Begin(ctx context.Context, session, tool string, w *workspace.Wo
 		}
 	}
 	for _, p := range paths {
-		g.named[p] = true
 		g.missFolders(w, p)
-		if _, known := g.before[p]; known {
-			continue
-		}
-		if _, large := g.first.large[p]; g.whole && !large && !g.first.there(p) {
+		_, known := g.before[p]
+		_, large := g.first.large[p]
+		switch {
+		case known:
+		case g.whole && !large && !g.first.there(p):
 			g.before[p] = nil // a call that overlaps has just made it
-			continue
+		default:
+			c, err := at.keep(w, p)
+			if err != nil {
+				return nil, err
+			}
+			g.before[p] = c
 		}
-		c, err := at.keep(w, p)
-		if err != nil {
-			return nil, err
-		}
-		g.before[p] = c
+		g.named[p] = true // only now: of others, nothing is known
 	}
 	if !slices.Contains(g.tools, tool) {
 		g.tools = append(g.tools, tool)
