@@ -61,16 +61,16 @@ func TestSameCallWithAnswersThatTakeTurns(t *testing.T) {
 
 // MIS-1: an agent that asks once in a while whether something is done gets to know when it is.
 func TestSameCallThatWaits(t *testing.T) {
-	guarding(t, repeating(probing, 8), func(n int) tool.Result {
+	guarding(t, repeating(probing, 45), func(n int) tool.Result {
 		time.Sleep(30 * time.Second) // of the bubble
-		if n < 8 {
+		if n < 45 {
 			return tool.OK("state", tool.Text("pending"))
 		}
 		return tool.OK("state", tool.Text("done"))
 	}, func(t *testing.T, w *world, made *int) {
 		w.run("s1", "go")
-		if h := w.history("s1"); *made != 8 || !strings.Contains(strings.Join(h, "\n"), "done") {
-			t.Errorf("asked %d times: %q; want all 8, and the news", *made, h)
+		if h := w.history("s1"); *made != 45 || !strings.Contains(strings.Join(h, "\n"), "done") {
+			t.Errorf("asked %d times: %q; want all 45, and the news", *made, h)
 		}
 	})
 }

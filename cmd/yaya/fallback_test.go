@@ -48,7 +48,8 @@ func TestFallbacks(t *testing.T) {
 		},
 		{name: "a wrong request", steps: []fakellm.Step{{Status: 400, Text: "no such parameter"}}, want: "no such parameter", first: 1},
 		{name: "no key", steps: []fakellm.Step{{Status: 401, Text: "no such key"}}, want: "no such key", first: 1},
-		{name: "cut off in its text", steps: []fakellm.Step{{Text: "the beginning ", Cut: true}}, want: "the turn failed", first: 1},
+		{name: "cut off in its text", steps: []fakellm.Step{{Text: "the beginning ", Cut: true}}, want: "the turn failed", first: 4},
+		{name: "cut off once", steps: []fakellm.Step{{Text: "the beginning ", Cut: true}, {Text: "and the rest"}}, want: "and the rest", first: 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -218,7 +218,7 @@ func TestPageChat(t *testing.T) {
 	b.script(fmt.Sprintf(`[
 		{"match":"^write","steps":[{"text":"# Title\n\nSome **bold** words and a [link](https://example.com/), `+"`code`"+`.\n\n- one\n- two\n","delay_ms":150}]},
 		{"match":"^patch","steps":[{"text":"I will change it.","tool_calls":[{"name":"apply_patch","args":{"patch":%s}}]},{"text":"It is changed."}]},
-		{"match":"^edit","steps":[{"tool_calls":[{"name":"edit","args":{"path":"a.txt","old_text":"one\ntwo\n","new_text":"one\n2\n"}}]},{"text":"It is edited."}]},
+		{"match":"^edit","steps":[{"tool_calls":[{"name":"edit","args":{"path":"a.txt","old_text":"one\n-- two\n","new_text":"one\n++ 2;\tend\n"}}]},{"text":"It is edited."}]},
 		{"match":"^plan","steps":[{"tool_calls":[{"name":"todo","args":{"steps":[{"text":"look at it","state":"done"},{"text":"change <b>it</b>","state":"doing"},{"text":"check","state":"pending"}]}}]},{"text":"planned"}]},
 		{"match":"^reject","steps":[{"tool_calls":[{"name":"shell","args":{"command":"echo no"}}]}]},
 		{"match":"^session","steps":[{"tool_calls":[{"name":"shell","args":{"command":"echo again"}}]},{"tool_calls":[{"name":"shell","args":{"command":"echo again"}}]},{"text":"twice"}]},

@@ -92,7 +92,7 @@ func (b *bench) tree() (all []string) {
 }
 
 // AGT-4: an undo that ended while files were moved away loses none of them, whatever the step has changed:
-// the next one restores everything, also after another call.
+// the next one restores everything, even after another call.
 func TestUndoEndsWhileFilesAreAway(t *testing.T) {
 	for name, change := range map[string]func(b *bench){
 		"the mode alone": func(b *bench) { b.must(os.Chmod(b.path("a"), 0o755)) },

@@ -17,8 +17,8 @@ const (
 	// patience is how long after the last one a call is not a repetition of it: what takes time may be
 	// asked about until it is done.
 	patience = 30 * time.Second
-	// maxMade is how often one turn may make a call, however it is answered: the output of a check
-	// that fails differs in its times each time.
+	// maxMade is how often one turn may make a call without such a pause, however it is answered: the
+	// output of a check that fails differs in its times each time.
 	maxMade = 30
 	// maxIdle is how many steps in a row may have calls of which none runs, before the turn fails: the
 	// model does not find out of it. It is told so after warnIdle.
@@ -98,11 +98,11 @@ func (r *repetitions) count(key [32]byte, changes bool) (why string) {
 		r.made[key] = of
 	}
 	if time.Since(of.at) >= patience {
-		of.times = 0
+		of.total, of.times = 0, 0
 	}
 	switch {
 	case of.total >= maxMade:
-		return fmt.Sprintf("this turn has made this very call %d times, which is as often as it may: do something else, or answer with what you have", maxMade)
+		return fmt.Sprintf("this turn has made this very call %d times, which is as often as it may: do something else, or answer with what you have. What takes time can be asked about again after %v", maxMade, patience)
 	case of.times >= maxSame:
 		return fmt.Sprintf("this turn has made this very call %d times: go on with its answer, or do something else. What takes time can be asked about again after %v", maxSame, patience)
 	}

@@ -156,7 +156,7 @@ func (d *Dispatcher) ask(ctx context.Context, e *Entry, call Call) (Result, bool
 		return Fail(ErrRejected, "denied: %s needs approval and there is nobody to ask", e.Def.Name), false
 	}
 	if c, ok := e.Tool.(Checker); ok {
-		if res, ok := c.Check(ctx, call); !ok {
+		if res, ok := checked(ctx, c, call); !ok {
 			return res, false
 		}
 	}
@@ -165,6 +165,16 @@ func (d *Dispatcher) ask(ctx context.Context, e *Entry, call Call) (Result, bool
 		brief = b.ApprovalBrief(call)
 	}
 	return unapproved(e.Def.Name, approver.Approve(ctx, call, e.Def, Brief(brief)))
+}
+
+// checked has a tool check a call; one that panics says nothing against it, and the call itself reports it.
+func checked(ctx context.Context, c Checker, call Call) (res Result, ok bool) {
+	defer func() {
+		if recover() != nil {
+			res, ok = Result{}, true
+		}
+	}()
+	return c.Check(ctx, call)
 }
 
 // unapproved returns the result of a call that was not approved, if err says so.

@@ -187,6 +187,7 @@ func TestChangesThatCannotBeMadeAreNotAskedAbout(t *testing.T) {
 	}{
 		"an edit":                  {"edit", map[string]string{"path": "a.txt", "old_text": "one", "new_text": "1"}, ""},
 		"an edit of other text":    {"edit", map[string]string{"path": "a.txt", "old_text": "three", "new_text": "3"}, "nothing was changed: a.txt: old_text is not in the file"},
+		"an edit of similar text":  {"edit", map[string]string{"path": "a.txt", "old_text": "one\n  two", "new_text": "3"}, "nothing was changed: a.txt: old_text is not in the file: read the file first"},
 		"a patch":                  {"apply_patch", map[string]string{"patch": "--- a/a.txt\n+++ b/a.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n"}, ""},
 		"a patch of other lines":   {"apply_patch", map[string]string{"patch": "--- a/a.txt\n+++ b/a.txt\n@@ -1,2 +1,2 @@\n one\n-three\n+3\n"}, "nothing was changed: "},
 		"a patch of no file there": {"apply_patch", map[string]string{"patch": "--- a/b.txt\n+++ b/b.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n"}, "b.txt: no such file or directory"},
@@ -201,8 +202,8 @@ func TestChangesThatCannotBeMadeAreNotAskedAbout(t *testing.T) {
 				t.Fatalf("%s checks nothing", tt.tool)
 			}
 			res, ok := c.Check(t.Context(), tool.Call{ID: "c", Name: tt.tool, Args: raw, SessionID: "s"})
-			if ok != (tt.want == "") || !strings.Contains(res.Text(), tt.want) {
-				t.Errorf("got %v %q, want %q", ok, res.Text(), tt.want)
+			if ok != (tt.want == "") || !strings.Contains(res.Text(), tt.want) || strings.Contains(res.Text(), "two") {
+				t.Errorf("got %v %q, want %q, and no line of the file", ok, res.Text(), tt.want)
 			}
 			if got := w.file("a.txt"); got != "one\ntwo\n" {
 				t.Errorf("the file is now %q", got)

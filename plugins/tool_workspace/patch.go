@@ -51,10 +51,19 @@ func register[A any](p *Plugin, c plugin.Context, def tool.Definition, do change
 	return c.RegisterTool(changer{t, dry, p, files})
 }
 
-// Check implements [tool.Checker]: a patch that does not apply need not be looked at by anybody.
+// Check implements [tool.Checker]: a patch that does not apply need not be looked at by anybody. Its answer
+// has no lines of the file: there may be a rule about reading, and nobody has been asked.
 func (t changer) Check(ctx context.Context, call tool.Call) (tool.Result, bool) {
 	res, err := t.dry.Invoke(ctx, call)
-	return res, err != nil || res.OK
+	if err != nil || res.OK {
+		return res, true
+	}
+	why, _, more := strings.Cut(res.Text(), "\n")
+	if more {
+		why, _, _ = strings.Cut(strings.TrimSuffix(why, ":"), "; ")
+		why += ": read the file first"
+	}
+	return tool.Fail(res.ErrorKind, "%s", why), false
 }
 
 // patched returns the files of a patch.

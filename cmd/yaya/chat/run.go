@@ -25,7 +25,10 @@ type Options struct {
 // echoProvider is the provider that answers before a model is configured.
 const echoProvider = "llm-echo"
 
-// last returns the session of a folder that has changed last, "" if there is none.
+// closed is the status of a session that takes no more messages.
+const closed = "completed"
+
+// last returns the session of a folder that has changed last and is not closed, "" if there is none.
 func (c *Client) last(ctx context.Context, folder string) (string, error) {
 	for cursor := ""; ; {
 		all, next, err := c.Sessions(ctx, cursor)
@@ -33,7 +36,7 @@ func (c *Client) last(ctx context.Context, folder string) (string, error) {
 			return "", err
 		}
 		for _, s := range all {
-			if filepath.Clean(s.Workspace) == filepath.Clean(folder) {
+			if s.Status != closed && filepath.Clean(s.Workspace) == filepath.Clean(folder) {
 				return s.ID, nil
 			}
 		}

@@ -28,6 +28,7 @@ export function files(text) {
   let f;
   let [a, b, left, more] = [0, 0, 0, 0]; // next lines, and how many of each side the hunk has
   let free = false; // there was a hunk
+  let named = false; // the files have lines that begin with ***, and none with --- and +++
   const open = (/** @type {string} */ name) => {
     f = { name, lines: [], added: 0, removed: 0 };
     out.push(f);
@@ -43,13 +44,14 @@ export function files(text) {
     const l = all[i];
     const inside = left > 0 || more > 0;
     let m;
-    if (!inside && l.startsWith('--- ') && all[i + 1]?.startsWith('+++ ')) {
+    if (!inside && !named && l.startsWith('--- ') && all[i + 1]?.startsWith('+++ ')) {
       const to = bare(all[i + 1].slice(4));
       open(to === '/dev/null' ? bare(l.slice(4)) : to);
       i++;
     } else if ((m = /^\*\*\* (Add|Update|Delete) File: (.*)$/.exec(l)) && !inside) {
       open(m[2]);
       free = true;
+      named = true;
       if (m[1] === 'Delete') f?.lines.push({ kind: '@', a: 0, b: 0, text: l });
     } else if (!inside && (m = /^@@(?: -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@)?(.*)$/.exec(l))) {
       if (!f) open('');

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { assert, checked, env, firstSeen, go, heading, idle, newSession, open, reject, run, say, shot } from './lib.mjs';
 
 await run(async () => {
@@ -71,11 +71,14 @@ await run(async () => {
   await page.getByText('The last change of files was undone.').waitFor();
   await rail.getByText('a.txt').waitFor({ state: 'detached' });
 
-  // An edit is a diff of its two texts: a line that both have is not one that goes or comes (USE-4).
+  // An edit is a diff of its two texts: a line that both have is not one that goes or comes (USE-4), and none
+  // is taken for the head of a file.
+  writeFileSync(env.workspace + '/a.txt', 'one\n-- two\n');
   const signs = (/** @type {import('playwright-core').Locator} */ l) => l.locator('.diff').first().locator('div > :nth-child(3)').allInnerTexts();
   await say(page, 'edit it');
   await question.locator('.diff').waitFor();
   assert.deepEqual(await signs(question), ['', ' ', '−', '+']);
+  assert.match(await question.locator('.diff').innerText(), /-- two[^]*\+\+ 2;\s+end/);
   await approve.click();
   await page.getByText('It is edited.').waitFor();
   const edit = page.locator('details.tool', { hasText: 'edit' });

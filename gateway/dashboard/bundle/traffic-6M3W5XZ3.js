@@ -1,1 +1,0 @@
-import{a,b,c}from"./chunk-WW2ABPI5.js";import"./chunk-JXI4E3N6.js";import"./chunk-Z5VLV6SA.js";import"./chunk-RS7ZEVBQ.js";import"./chunk-BLEJ3IS3.js";import"./chunk-UDR5CPAW.js";import"./chunk-43UXHYUF.js";import"./chunk-VJADLQMG.js";import"./chunk-7KQRHSI2.js";export{c as default,a as parsed,b as worded};
