@@ -204,17 +204,20 @@ func TestCancelledCommand(t *testing.T) {
 	}
 }
 
-// A prompt that the model or its service has refused ends so, and not as an answer.
+// A prompt whose answer was refused ends like another one, because it is part of the next; the editor is told
+// why in words.
 func TestARefusedPrompt(t *testing.T) {
-	for data, want := range map[string]string{`{"reason":"refusal"}`: "refusal", `{"steps":1}`: "end_turn"} {
-		f := &fake{}
-		in, next, _ := editor(t, f)
-		say(t, in, prompts)
-		<-f.came
-		f.more <- `{"type":"turn_completed","turn_id":"t","data":` + data + `}`
-		if got := next(`"id":2`); !strings.Contains(got, `"stopReason":"`+want+`"`) {
-			t.Errorf("%s: the prompt was answered by %s, want %s", data, got, want)
-		}
+	f := &fake{}
+	in, next, _ := editor(t, f)
+	say(t, in, prompts)
+	<-f.came
+	f.more <- `{"type":"notice","turn_id":"t","data":{"text":"the model refused"}}`
+	f.more <- `{"type":"turn_completed","turn_id":"t","data":{"reason":"refusal"}}`
+	if got := next("agent_message_chunk"); !strings.Contains(got, "the model refused") {
+		t.Errorf("the editor got %s, want the notice", got)
+	}
+	if got := next(`"id":2`); !strings.Contains(got, `"stopReason":"end_turn"`) {
+		t.Errorf("the prompt was answered by %s, want end_turn", got)
 	}
 }
 

@@ -37,7 +37,6 @@ type happening struct {
 	Approval string `json:"approval_id"`
 	Error    string `json:"error"`
 	Kind     string `json:"kind"`
-	Reason   string `json:"reason"`
 	Mode     string `json:"mode"`
 	Command  string `json:"command"`
 	ExitCode *int   `json:"exit_code"`
@@ -101,11 +100,10 @@ func (s *session) take(ev chat.Event) {
 			s.update(chunk{Kind: "agent_thought_chunk", Content: text(fmt.Sprintf("The check %s failed (%d).\n", d.Command, *d.ExitCode))})
 		}
 	case "turn_completed":
-		reason := "end_turn"
-		if d.Reason == "refusal" {
-			reason = d.Reason
-		}
-		s.ended(ev.TurnID, outcome{reason: reason})
+		// Never "refusal": an editor takes that as a prompt that is not part of the next one.
+		s.ended(ev.TurnID, outcome{reason: "end_turn"})
+	case "notice":
+		s.update(chunk{Kind: "agent_message_chunk", Message: "yaya", Content: text("\n\n" + d.Text + "\n\n")})
 	case "session_failed":
 		s.ended(ev.TurnID, failure(d))
 	case "session_canceled":
@@ -139,11 +137,8 @@ func (s *session) resync(d happening) {
 
 // failure is the outcome of a turn that failed.
 func failure(d happening) outcome {
-	switch d.Kind {
-	case "max_iterations":
+	if d.Kind == "max_iterations" {
 		return outcome{reason: "max_turn_requests"}
-	case "refusal":
-		return outcome{reason: "refusal"}
 	}
 	return outcome{err: errors.New("the turn failed: " + d.Error)}
 }
