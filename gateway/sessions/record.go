@@ -185,7 +185,7 @@ func (r *record) count(e session.Entry, epoch string, inherited bool, price func
 	if r.Counted.Epoch == epoch && e.ID <= r.Counted.Seq {
 		return false, false
 	}
-	if r.Counted.Epoch != "" && r.Counted.Epoch != epoch { // what was counted may be on the tape still
+	if r.Counted.Epoch != "" && r.Counted.Epoch != epoch { // this tape is counted from its start
 		r.recount()
 	}
 	r.Counted = session.Cursor{Epoch: epoch, Seq: e.ID}

@@ -83,9 +83,9 @@ func undoNote(done undo.Undone) string {
 	for _, r := range done.Remaining {
 		rest = append(rest, workspace.Shown(r.Path)+": "+workspace.Shown(r.Why))
 	}
-	text := "The user has undone your last changes."
+	text := "The user wanted to undo your last changes, and nothing is undone."
 	if len(back) > 0 {
-		text += " These files are as they were before:\n" + listed(back)
+		text = "The user has undone your last changes. These files are as they were before:\n" + listed(back)
 	}
 	if len(rest) > 0 {
 		text += "\nThese are not:\n" + listed(rest)

@@ -185,23 +185,6 @@ func openFolders(w *workspace.Workspace, st step) (*opened, error) {
 	return o, nil
 }
 
-// obstacleAbove returns the first name on the way to a folder, and its own, that is there and not a folder.
-func obstacleAbove(w *workspace.Workspace, p string) string {
-	for i := range p + "/" {
-		if i < len(p) && p[i] != '/' {
-			continue
-		}
-		info, err := w.Root().Lstat(p[:i])
-		if err != nil {
-			return ""
-		}
-		if !info.IsDir() {
-			return p[:i]
-		}
-	}
-	return ""
-}
-
 // Remaining is a file or a folder, with a slash, that an undo has not put back.
 type Remaining struct {
 	Path string `json:"path"`

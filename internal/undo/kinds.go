@@ -44,6 +44,18 @@ func look(w *workspace.Workspace, p string) (o other, at time.Time, err error) {
 // obstacle returns what keeps a file from being at a path: the first name above it that is there and not
 // a folder, or what is at the path itself and not a regular file; "" if nothing does.
 func obstacle(w *workspace.Workspace, p string) (at string, kind fs.FileMode) {
+	return unless(w, p, 0)
+}
+
+// obstacleAbove returns the first name on the way to a folder, and its own, that is there and not a folder.
+func obstacleAbove(w *workspace.Workspace, p string) string {
+	at, _ := unless(w, p, fs.ModeDir)
+	return at
+}
+
+// unless returns the first name on the way to a path, or the path, that is there and neither a folder above it
+// nor of the kind that is wanted there, and its own kind.
+func unless(w *workspace.Workspace, p string, want fs.FileMode) (at string, kind fs.FileMode) {
 	for i := range p + "/" {
 		if i < len(p) && p[i] != '/' {
 			continue
@@ -52,7 +64,7 @@ func obstacle(w *workspace.Workspace, p string) (at string, kind fs.FileMode) {
 		if err != nil {
 			return "", 0
 		}
-		if kind := info.Mode().Type(); i < len(p) && kind != fs.ModeDir || i == len(p) && kind != 0 {
+		if kind := info.Mode().Type(); i < len(p) && kind != fs.ModeDir || i == len(p) && kind != want {
 			return p[:i], kind
 		}
 	}

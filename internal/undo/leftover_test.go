@@ -34,23 +34,8 @@ func TestLeftoversOfAnUndo(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			root, err := os.OpenRoot(t.TempDir())
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() { _ = root.Close() }()
-			s := New(root, func([]byte) bool { return false })
-			dir := t.TempDir()
-			w, err := (*workspace.Guard)(nil).Open(dir)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() { _ = w.Close() }()
-			write := func(name, text string) {
-				if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
+			b := newBench(t)
+			s, dir, w, write := b.s, b.dir, b.w, b.write
 			names := []string{"a", "b", "c"}
 			for _, n := range names {
 				write(n, "before "+n)

@@ -15,9 +15,6 @@ func changed(info fs.FileInfo) int64 {
 	return 0
 }
 
-// clock returns the time now, no later than the times that files get from now on.
-func clock() time.Time { return time.Now().Add(-tick) }
-
 // born returns when a file was made, if the file system knows that.
 func born(_ *os.Root, _ string, info fs.FileInfo) (at time.Time, known bool) {
 	st, ok := info.Sys().(*syscall.Stat_t)

@@ -10,9 +10,6 @@ import (
 // changed is 0: a description has no such time here, and the other facts have to do.
 func changed(fs.FileInfo) int64 { return 0 }
 
-// clock returns the time now, no later than the times that files get from now on.
-func clock() time.Time { return time.Now().Add(-tick) }
-
 // born returns when a file was made. A file that is made again within seconds under the same name may look
 // as old as the one before.
 func born(_ *os.Root, _ string, info fs.FileInfo) (at time.Time, known bool) {

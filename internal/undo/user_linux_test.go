@@ -54,7 +54,7 @@ func TestClosedFolders(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			defer func() { // whoever removes the folder has to get in
-				_ = filepath.WalkDir(w.dir, func(p string, _ os.DirEntry, _ error) error { return os.Chmod(p, 0o700) }) // what is gone needs nothing
+				_ = filepath.WalkDir(w.dir, func(p string, _ os.DirEntry, _ error) error { return os.Chmod(p, 0o700) }) // an undo may have removed it
 			}()
 			w.write("file", "one", 0o644)
 			if tc.before != nil {

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Preset says how to reach a well-known service, or a program of this machine that runs models. The
-// presets are the only place that knows the addresses of services: yaya provider add, the page (a test
-// compares its copy), the look for programs of this machine, and [ServiceAt] go by them.
+// Preset says how to reach a well-known service, or a program of this machine that runs models. yaya
+// provider add, the page (a test compares its copy), the look for programs of this machine, and [ServiceAt]
+// go by the presets; beside them, a plugin knows the address of its own service alone.
 type Preset struct {
 	Name    string   // the ID of a provider that means it
 	Others  []string // further IDs that mean it

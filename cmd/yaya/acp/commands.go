@@ -3,7 +3,6 @@ package acp
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 
@@ -24,7 +23,7 @@ func commands() []command {
 			if err != nil {
 				return "", err
 			}
-			return fmt.Sprintf("The history has about %d tokens now; before, it had %d.", done.After, done.Before), nil
+			return done.String(), nil
 		}},
 		{"undo", "Undo the agent's last change of files", "", func(ctx context.Context, s *session, _ string) (string, error) {
 			done, err := s.a.api.Undo(ctx, s.id)

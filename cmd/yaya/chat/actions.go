@@ -143,7 +143,7 @@ func (m *model) compact(keep string) action {
 		return func(m *model) {
 			switch {
 			case err == nil && m.id == id: // an event tells of the summary, this says what is gained
-				m.say0(fmt.Sprintf("the history has about %d tokens now; before, it had %d", done.After, done.Before))
+				m.say0(done.String())
 			case err != nil:
 				m.complain(err)
 			}

@@ -239,6 +239,11 @@ type compacted struct {
 	After  int `json:"tokens_after"`
 }
 
+// String says what a compaction has gained.
+func (c compacted) String() string {
+	return fmt.Sprintf("the history has about %d tokens now; before, it had %d", c.After, c.Before)
+}
+
 // Compact has a model summarize the earlier part of a session's history, which may take minutes; the
 // end of ctx ends it. keep is what the summary must have.
 func (c *Client) Compact(ctx context.Context, session, keep string) (done compacted, err error) {

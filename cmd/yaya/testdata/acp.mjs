@@ -138,7 +138,7 @@ await app.connectWith(ndJsonStream(Writable.toWeb(yaya.stdin), Readable.toWeb(ya
   assert.match(says(), /^undone: a\.txt \(1 more/);
   assert.equal(readFileSync(env.workspace + '/a.txt', 'utf8'), 'one\n2\n');
   assert.equal((await prompt('/compact the names')).stopReason, 'end_turn');
-  assert.match(says(), /^The history has about \d+ tokens now; before, it had \d+/);
+  assert.match(says(), /^the history has about \d+ tokens now; before, it had \d+/);
 
   // The model of the session; a change from elsewhere is told.
   const [model] = configOptions;
