@@ -83,8 +83,19 @@ type Line struct {
 	Sign byte
 }
 
+// longList is from how many bytes on the elements of a list have a line each.
+const longList = 60
+
+// elements returns the elements of a list that is too long for a line, nil for other values.
+func elements(v json.RawMessage) (out []json.RawMessage) {
+	if len(v) < longList || v[0] != '[' || json.Unmarshal(v, &out) != nil {
+		return nil
+	}
+	return out
+}
+
 // Lines formats the arguments of a call of a tool: one member per line, or several for a string
-// with several lines. Arguments that are not an object stay as they are.
+// with several lines and for a long list. Arguments that are not an object stay as they are.
 func Lines(tool string, raw json.RawMessage) (out []Line) {
 	args := Read(raw)
 	if args == nil {
@@ -101,6 +112,11 @@ func Lines(tool string, raw json.RawMessage) (out []Line) {
 		case change != nil && a.Name == oldText:
 			out = append(append(out, Line{Head: "change:"}), change...)
 		case change != nil && a.Name == newText: // is in the change
+		case len(elements(a.Value)) > 0:
+			out = append(out, Line{Head: a.Name + ":"})
+			for _, e := range elements(a.Value) {
+				out = append(out, Line{Text: Plain(e), Inner: true, JSON: true})
+			}
 		case !isText, json.Valid([]byte(text)) && sign == 0: // tell the string "5" from the number 5
 			out = append(out, Line{Head: a.Name + ": ", Text: Plain(a.Value), JSON: true})
 		case strings.Contains(text, "\n"), sign != 0:
