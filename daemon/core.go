@@ -19,6 +19,7 @@ import (
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/folder"
 	"github.com/yaya-ai/yaya/kernel/plugin"
+	"github.com/yaya-ai/yaya/kernel/session"
 	"github.com/yaya-ai/yaya/kernel/tool"
 	"github.com/yaya-ai/yaya/plugins/agent_tool"
 	"github.com/yaya-ai/yaya/plugins/llm_anthropic"
@@ -144,6 +145,10 @@ func openCore(ctx context.Context, st *stores) (_ *core, err error) {
 	c.stopped = append(c.stopped, func(context.Context) error { return c.undone.Close() })
 	c.files = tool_workspace.New(c.folder, st.guard, k.Artifacts)
 	c.files.KeepsUndo(c.undone.Store)
+	c.files.EditsFreely(func(id string) bool {
+		mode, err := k.Sessions.Mode(id)
+		return err == nil && mode == session.Edits
+	})
 	c.shell = tool_shell.New(tool_shell.Config{
 		Folder: c.folder, Trusted: c.gate.Trusted, Agreed: c.gate.Agreed, Guard: st.guard, Artifacts: k.Artifacts, Procs: c.procs, Data: at.data, Sandboxes: st.sandboxes,
 		Ask: c.people.askAboutHost, Unasked: c.commands.unasked, Remedy: at.settings.Remedy,

@@ -48,6 +48,9 @@ func (s *Service) checked(who auth.Principal, b newSession) (made, error) {
 	if err := s.checkModel(b.Model); err != nil {
 		return made{}, err
 	}
+	if err := maySet(who, session.Mode(b.Mode)); err != nil {
+		return made{}, err
+	}
 	raw, err := json.Marshal(b)
 	if err != nil {
 		return made{}, err

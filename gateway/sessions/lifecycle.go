@@ -58,7 +58,7 @@ type (
 		Title           string `json:"title,omitempty" maxLength:"200"`
 		Strategy        string `json:"strategy,omitempty" maxLength:"64"`
 		Model           string `json:"model,omitempty" maxLength:"256" doc:"the model: the id of a provider, or ID/MODEL; empty: the active one, whichever that is"`
-		Mode            string `json:"mode,omitempty" enum:"work,plan" doc:"plan: the agent only reads until a person has approved its plan; work by default"`
+		Mode            string `json:"mode,omitempty" enum:"work,plan,edits" doc:"plan: the agent only reads until a person has approved its plan; edits: most changes of files need no question, and who sets it also needs approvals:answer; work by default"`
 		ApprovalTimeout int    `json:"approval_timeout_seconds,omitempty" minimum:"0" maximum:"86400" doc:"how long asks wait; 0 is the configured time"`
 	}
 )
@@ -293,7 +293,7 @@ type changes struct {
 	SystemPrompt    *string `json:"system_prompt,omitempty" maxLength:"262144"`
 	Strategy        *string `json:"strategy,omitempty" maxLength:"64"`
 	Model           *string `json:"model,omitempty" maxLength:"256" doc:"the model: the id of a provider, or ID/MODEL; empty: the active one, whichever that is; a turn that runs goes on with it"`
-	Mode            *string `json:"mode,omitempty" enum:"work,plan" doc:"plan: the agent only reads until a person has approved its plan; a turn that runs keeps to it from its next call"`
+	Mode            *string `json:"mode,omitempty" enum:"work,plan,edits" doc:"plan: the agent only reads until a person has approved its plan; edits: most changes of files need no question, and who sets it also needs approvals:answer; a turn that runs keeps to it from its next call"`
 	ApprovalTimeout *int    `json:"approval_timeout_seconds,omitempty" minimum:"0" maximum:"86400"`
 }
 
@@ -308,6 +308,11 @@ func (s *Service) patch(ctx context.Context, id string, c changes) (Session, err
 	for _, text := range []*string{c.Title, c.SystemPrompt} {
 		if text != nil {
 			*text = s.cfg.Secrets.ConcealString(*text)
+		}
+	}
+	if c.Mode != nil {
+		if err := maySet(auth.FromContext(ctx), session.Mode(*c.Mode)); err != nil {
+			return Session{}, err
 		}
 	}
 	if c.Model != nil {
@@ -337,6 +342,14 @@ func (s *Service) patch(ctx context.Context, id string, c changes) (Session, err
 		set(&r.Mode, (*session.Mode)(c.Mode))
 		set(&r.ApprovalTimeout, c.ApprovalTimeout)
 	})
+}
+
+// maySet returns why a client may not set a mode. Changes without a question are for who may answer one.
+func maySet(who auth.Principal, mode session.Mode) error {
+	if mode != session.Edits {
+		return nil
+	}
+	return auth.Allow(who, auth.ApprovalsAnswer)
 }
 
 func set[T any](dst, src *T) {

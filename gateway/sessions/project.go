@@ -163,7 +163,7 @@ type (
 		Model string `json:"model" doc:"the id of a provider, or ID/MODEL; empty: the active one"`
 	}
 	modeData struct {
-		Mode session.Mode `json:"mode" enum:"work,plan"`
+		Mode session.Mode `json:"mode" enum:"work,plan,edits"`
 	}
 	noticeData struct {
 		Text string `json:"text"`

@@ -62,7 +62,7 @@ type Session struct {
 	Strategy     string    `json:"strategy,omitempty" doc:"that drives its turns; the configured one by default"`
 	Model        string    `json:"model,omitempty" doc:"that was chosen for it: the id of a provider, or ID/MODEL; the active one by default"`
 	// Mode is that of the tape; nothing else decides about it.
-	Mode     session.Mode `json:"mode" enum:"work,plan" doc:"plan: the agent only reads until a person has approved its plan"`
+	Mode     session.Mode `json:"mode" enum:"work,plan,edits" doc:"plan: the agent only reads until a person has approved its plan; edits: most changes of files need no question"`
 	ParentID string       `json:"parent_id,omitempty" doc:"the session that it was forked from"`
 	// ApprovalTimeout is in seconds; 0 is the configured one.
 	ApprovalTimeout int          `json:"approval_timeout_seconds,omitempty"`

@@ -13,9 +13,12 @@ type Mode string
 
 // The modes.
 const (
-	Work Mode = "work" // whatever rules and people allow
-	Plan Mode = "plan" // it reads, until a person has approved its plan
+	Work  Mode = "work"  // whatever rules and people allow
+	Plan  Mode = "plan"  // it reads, until a person has approved its plan
+	Edits Mode = "edits" // as Work, and most changes of files need no question
 )
+
+func (m Mode) known() bool { return m == Work || m == Plan || m == Edits }
 
 // NoteMode is the note of a changed mode: {mode}.
 const NoteMode = "x.session.mode"
@@ -27,7 +30,7 @@ type modeNote struct {
 // ModeOf returns the mode of a tape's note or first anchor. Tapes of an older yaya have none.
 func ModeOf(raw json.RawMessage) (Mode, bool) {
 	var m modeNote
-	if json.Unmarshal(raw, &m) != nil || m.Mode != Work && m.Mode != Plan {
+	if json.Unmarshal(raw, &m) != nil || !m.Mode.known() {
 		return Work, false
 	}
 	return m.Mode, true
@@ -54,7 +57,7 @@ func (s *Session) Mode() (Mode, error) {
 
 // SetMode sets the mode of this session. When it returns, the mode has reached the disk.
 func (s *Session) SetMode(ctx context.Context, mode Mode) error {
-	if mode != Work && mode != Plan {
+	if !mode.known() {
 		return fmt.Errorf("session %s: there is no mode %q", s.id, mode)
 	}
 	if was, err := s.Mode(); err != nil || was == mode {
@@ -65,8 +68,8 @@ func (s *Session) SetMode(ctx context.Context, mode Mode) error {
 
 // now is the mode of a state.
 func (s *state) now() Mode {
-	if s.mode == Plan {
-		return Plan
+	if !s.mode.known() {
+		return Work
 	}
-	return Work
+	return s.mode
 }

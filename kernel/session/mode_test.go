@@ -49,6 +49,17 @@ func TestModeStaysWithTheSession(t *testing.T) {
 		if err := work.SetMode(t.Context(), Work); err != nil {
 			t.Fatal(err)
 		}
+		free, err := m.OpenIn("free", "", Edits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := m.Fork("free", "free::agent::a"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := free.Reset(false); err != nil {
+			t.Fatal(err)
+		}
+		expect(m, Edits, "free", "free::agent::a")
 		// Somebody else's entry of that name says nothing.
 		forged := event.Event{Kind: NoteMode, SessionID: "made", ID: "forged", Time: time.Now(), Source: "plugin"}
 		if _, err := s.Note(forged, modeNote{Work}); err != nil {
@@ -66,6 +77,7 @@ func TestModeStaysWithTheSession(t *testing.T) {
 	m, _ := newManager(t, dir)
 	expect(m, Plan, "made", "plain", "fork", "forkofagent")
 	expect(m, Work, "again")
+	expect(m, Edits, "free")
 	if _, err := m.Mode("nobody"); err == nil {
 		t.Error("Mode of no session = nil error, want one: a check that cannot know denies")
 	}

@@ -82,9 +82,11 @@ func (p *Plugin) mode() string {
 	return "off"
 }
 
-// PreApproved implements [tool.PreApproved]: patch_review is "auto".
+// PreApproved implements [tool.PreApproved]: patch_review is "auto", or the user of the session lets its
+// agent change files.
 func (t changer) PreApproved(call tool.Call) bool {
-	if t.p.mode() != "auto" {
+	freely := t.p.edits != nil && call.Origin == tool.OriginLoop && t.p.edits(call.SessionID)
+	if t.p.mode() != "auto" && !freely {
 		return false
 	}
 	files, err := t.files(call.Args)
@@ -96,7 +98,7 @@ func (t changer) PreApproved(call tool.Call) bool {
 		return false
 	}
 	defer func() { _ = w.Close() }()
-	if _, err := w.Root().Lstat(".git"); err != nil { // it could not be reverted
+	if _, err := w.Root().Lstat(".git"); err != nil && !freely { // it could not be reverted
 		return false
 	}
 	for _, f := range files {

@@ -45,6 +45,7 @@ type Plugin struct {
 	guard     *workspace.Guard
 	artifacts *tool.Store
 	review    atomic.Pointer[func() string] // reads patch_review
+	edits     func(session string) bool     // optional
 	// writing is held while files are read and changed: calls of one answer run at once.
 	writing sync.Mutex
 	undo    *undo.Store // optional
@@ -59,6 +60,11 @@ func New(folder func(session string) (string, error), guard *workspace.Guard, ar
 // KeepsUndo has changes kept in a store, so that they can be undone. Call it before the plugin is
 // loaded.
 func (p *Plugin) KeepsUndo(s *undo.Store) { p.undo = s }
+
+// EditsFreely has the agents of the sessions for which in is true change files without a question, as
+// far as a change needs none of patches of [tool_workspace.Plugin]'s setting "auto" either; in no Git
+// repository, too, because such a change can be undone. Call it before the plugin is loaded.
+func (p *Plugin) EditsFreely(in func(session string) bool) { p.edits = in }
 
 // Manifest implements [plugin.Plugin].
 func (*Plugin) Manifest() plugin.Manifest {

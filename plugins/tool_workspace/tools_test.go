@@ -361,9 +361,11 @@ func TestSwappedForALink(t *testing.T) {
 }
 
 // S-50: with patch_review auto, a patch of a repository is not asked about, unless it
-// changes what configures tools and agents; with request every one is.
+// changes what configures tools and agents; with request every one is. In a session that edits freely
+// its agent is not asked about patches of any folder, with the same exceptions.
 func TestReview(t *testing.T) {
 	w := newWorld(t)
+	w.p.EditsFreely(func(id string) bool { return id == "free" })
 	w.write("a.txt", "one\n")
 	pre := w.c.tools["apply_patch"].(tool.PreApproved)
 	call := func(name string) tool.Call {
@@ -377,6 +379,18 @@ func TestReview(t *testing.T) {
 		w.c.config["patch_review"] = mode
 		if got := pre.PreApproved(call("a.txt")); got != want {
 			t.Errorf("without a repository, %s: %v", mode, got)
+		}
+	}
+	w.c.config["patch_review"] = `"off"`
+	for name, want := range map[string]bool{"a.txt": true, "AGENTS.md": false, "Makefile": false, "../ws2/x": false} {
+		c := call(name)
+		for origin, want := range map[tool.Origin]bool{tool.OriginLoop: want, tool.OriginAPI: false} {
+			if c.Origin, c.SessionID = origin, "free"; pre.PreApproved(c) != want {
+				t.Errorf("%s from %v in a session that edits freely: pre-approved %v, want %v", name, origin, !want, want)
+			}
+		}
+		if c.Origin, c.SessionID = tool.OriginLoop, "s"; pre.PreApproved(c) {
+			t.Errorf("%s in another session is pre-approved", name)
 		}
 	}
 	w.write(".git/HEAD", "ref: refs/heads/trunk\n")

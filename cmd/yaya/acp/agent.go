@@ -151,11 +151,13 @@ func (a *agent) create(ctx context.Context, p opening) (any, error) {
 const (
 	works = "work"
 	plans = "plan"
+	edits = "edits"
 )
 
 func modesNow(now string) modes {
 	return modes{cmp.Or(now, works), []mode{
 		{works, "Work", "Reads, changes files and runs commands, as far as you allow it"},
+		{edits, "Accept edits", "Changes files without a question, and asks before it runs commands"},
 		{plans, "Plan", "Only reads, until you approve a plan"},
 	}}
 }

@@ -116,6 +116,9 @@ func (s *session) asked(q chat.Ask) question {
 		c.Title, c.Kind, c.Content, c.Input = "May yaya trust this folder?", "other", []content{shown(fenced(body))}, nil
 		yes, always, no = "Trust the folder", "Trust it in this session", "Do not trust it"
 	} else {
+		if chat.IsEdit(q.Tool) {
+			always = "Allow all edits in this session"
+		}
 		if q.Brief != "" {
 			c.Title = line(q.Brief)
 		}

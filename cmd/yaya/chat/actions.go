@@ -151,29 +151,37 @@ func (m *model) compact(keep string) action {
 	})
 }
 
-// plan has the agent of the session plan, or work.
-func (m *model) plan(arg string) action {
-	id, planning := m.id, m.t.mode == planMode
-	mode, same := planMode, ""
-	switch {
-	case arg == "off":
-		mode = "work"
-		if !planning {
-			same = "the agent does not plan: it may work already"
-		}
-	case arg != "":
-		return func() error { return fmt.Errorf("/plan takes nothing or off, not %q", arg) }
-	case planning:
-		same = "the agent plans already: it only reads until you approve its plan (/plan off ends that)"
+// mode sets a mode of the session, or ends it: the agent works then.
+func (m *model) mode(command, mode, arg string) action {
+	id, is, want := m.id, m.t.mode == mode, mode
+	switch arg {
+	case "":
+	case "off":
+		want = "work"
+	default:
+		return func() error { return fmt.Errorf("/%s takes nothing or off, not %q", command, arg) }
 	}
-	return func() error {
-		err := m.api.SetMode(m.ctx, id, mode)
-		if err == nil && same != "" { // without a change there is no event that tells it
-			m.send(told{same})
+	if is == (want == mode) { // without a change there is no event that tells it
+		same := already[mode]
+		if !is {
+			same = notNow[mode]
 		}
-		return err
+		return func() error { m.send(told{same}); return nil }
 	}
+	return func() error { return m.api.SetMode(m.ctx, id, want) }
 }
+
+// The answers of commands about modes that change nothing.
+var (
+	already = map[string]string{
+		planMode: "the agent plans already: it only reads until you approve its plan (/plan off ends that)",
+		editMode: "the agent changes files without a question already (/edits off ends that)",
+	}
+	notNow = map[string]string{
+		planMode: "the agent does not plan: it may work already",
+		editMode: "the agent asks already before it changes files",
+	}
+)
 
 // choice shows the model of the session and those that it can have, or chooses one.
 func (m *model) choice(name string) action {
@@ -212,6 +220,9 @@ func (m *model) cancel() action {
 	return func() error { return m.api.Cancel(m.ctx, id) }
 }
 
+// forSession is the answer that holds for the session.
+const forSession = "approve_for_session"
+
 // decide answers the shown question, once it has been visible for long enough.
 func (m *model) decide(answer, why string) action {
 	if len(m.t.asks) == 0 {
@@ -224,7 +235,7 @@ func (m *model) decide(answer, why string) action {
 	}
 	m.note = ""
 	id, first := m.id, m.t.asks[0]
-	if first.Tool == planTool && answer == "approve_for_session" {
+	if first.Tool == planTool && answer == forSession {
 		m.complain(errors.New("a plan is approved once: Alt+Y"))
 		return nil
 	}
@@ -237,7 +248,7 @@ func (m *model) decide(answer, why string) action {
 	return func() error {
 		var errs []error
 		for _, a := range same {
-			errs = append(errs, m.api.Decide(m.ctx, id, a.Call, answer, why))
+			errs = append(errs, m.api.Answer(m.ctx, id, a, answer, why))
 		}
 		return errors.Join(errs...)
 	}

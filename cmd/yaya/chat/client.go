@@ -227,6 +227,21 @@ func (c *Client) Decide(ctx context.Context, session, call, action, reason strin
 	return c.call(ctx, http.MethodPost, at(session, "approve"), in, nil)
 }
 
+// IsEdit reports whether a tool is one of yaya's own that change files.
+func IsEdit(tool string) bool { return tool == "edit" || tool == "apply_patch" }
+
+// Answer is [Client.Decide] about a question that a person has seen. Further edits are other calls: who
+// approves one for the session lets the agent make them, too.
+func (c *Client) Answer(ctx context.Context, session string, a Ask, action, reason string) error {
+	if action == forSession && IsEdit(a.Tool) {
+		if err := c.SetMode(ctx, session, editMode); err != nil {
+			return err
+		}
+		action = "approve"
+	}
+	return c.Decide(ctx, session, a.Call, action, reason)
+}
+
 // Undo undoes the last change of files by a session's agent.
 func (c *Client) Undo(ctx context.Context, session string) (done undo.Undone, err error) {
 	err = c.call(ctx, http.MethodPost, at(session, "undo"), nil, &done)
@@ -262,7 +277,7 @@ func (c *Client) SetModel(ctx context.Context, session, model string) error {
 	return c.call(ctx, http.MethodPatch, at(session), map[string]string{"model": model}, nil)
 }
 
-// SetMode sets the mode of a session: plan or work.
+// SetMode sets the mode of a session: work, plan or edits.
 func (c *Client) SetMode(ctx context.Context, session, mode string) error {
 	return c.call(ctx, http.MethodPatch, at(session), map[string]string{"mode": mode}, nil)
 }

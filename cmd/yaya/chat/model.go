@@ -261,7 +261,7 @@ func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 	case "alt+y":
 		return m.do(m.decide("approve", ""))
 	case "alt+s":
-		return m.do(m.decide("approve_for_session", ""))
+		return m.do(m.decide(forSession, ""))
 	case "alt+n":
 		why := strings.TrimSpace(m.input.Value())
 		a := m.decide("deny", why)

@@ -17,7 +17,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// /plan has the session plan, /plan off ends that, and the transcript says which of them is so.
+// /plan has the session plan, /edits change files without a question; off ends that, and the transcript says which of them is so.
 func TestPlanCommand(t *testing.T) {
 	var got []string
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -30,36 +30,83 @@ func TestPlanCommand(t *testing.T) {
 	m.id = "sess_1"
 	var told []string
 	m.send = func(msg tea.Msg) { told = append(told, fmt.Sprint(msg)) }
-	for line, bad := range map[string]bool{"/plan": false, "/plan off": false, "/plan soon": true} {
+	for _, c := range []struct{ mode, line, request, told string }{
+		{"work", "/plan", "plan", ""},
+		{"work", "/plan off", "", "may work already"},
+		{"plan", "/plan", "", "plans already"},
+		{"plan", "/plan off", "work", ""},
+		{"edits", "/plan off", "", "may work already"},
+		{"edits", "/plan", "plan", ""},
+		{"work", "/edits", "edits", ""},
+		{"work", "/edits off", "", "asks already"},
+		{"edits", "/edits", "", "without a question already"},
+		{"edits", "/edits off", "work", ""},
+		{"plan", "/edits", "edits", ""},
+	} {
+		m.t.mode, got, told = c.mode, nil, nil
+		do, err := m.parse(c.line)
+		if err == nil {
+			err = do()
+		}
+		want := ""
+		if c.request != "" {
+			want = `PATCH /v1/sessions/sess_1 {"mode":"` + c.request + `"}`
+		}
+		if said := strings.Join(told, "\n"); err != nil || strings.Join(got, "\n") != want || !strings.Contains(said, c.told) || (said == "") != (c.told == "") {
+			t.Errorf("in the mode %s, %s: %v, requests %q, answers %q, want %q and %q", c.mode, c.line, err, got, said, want, c.told)
+		}
+	}
+	for _, line := range []string{"/plan soon", "/edits soon"} {
 		do, err := m.parse(line)
 		if err == nil {
 			err = do()
 		}
-		if (err != nil) != bad {
-			t.Errorf("%s: %v, want an error: %v", line, err, bad)
+		if err == nil {
+			t.Errorf("%s = nil error, want one", line)
 		}
 	}
-	if len(told) != 1 || !strings.Contains(told[0], "may work already") {
-		t.Errorf("/plan off without a plan answers %q, want that the agent may work already", told)
-	}
-	m.t.mode = planMode
-	do, err := m.parse("/plan")
-	if err == nil {
-		err = do()
-	}
-	if err != nil || len(told) != 2 || !strings.Contains(told[1], "plans already") {
-		t.Errorf("a second /plan: %v, answers %q, want that the agent plans already", err, told)
-	}
-	got = got[:2]
-	slices.Sort(got)
-	if want := []string{`PATCH /v1/sessions/sess_1 {"mode":"plan"}`, `PATCH /v1/sessions/sess_1 {"mode":"work"}`}; !slices.Equal(got, want) {
-		t.Errorf("requests %q, want %q", got, want)
-	}
-	for mode, want := range map[string]string{"plan": "only reads until you approve its plan", "work": "the agent may work"} {
+	for mode, want := range map[string]string{"plan": "only reads until you approve its plan", "work": "the agent may work", "edits": "changes files without a question"} {
 		var tr transcript
 		tr.take(Event{Type: "mode_changed", Data: json.RawMessage(`{"mode":"` + mode + `"}`)})
 		if len(tr.blocks) != 1 || !strings.Contains(tr.blocks[0].text, want) {
 			t.Errorf("mode_changed to %s: %+v, want a note with %q", mode, tr.blocks, want)
+		}
+	}
+}
+
+// "Yes, and later edits" sets the mode of the session before it approves the edit; of other calls it approves
+// the same one. Nothing is approved if the mode cannot be set.
+func TestLaterEditsAreAMode(t *testing.T) {
+	var got []string
+	refuse := false
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		got = append(got, r.Method+" "+strings.TrimSpace(string(body)))
+		if refuse {
+			w.WriteHeader(http.StatusForbidden)
+		}
+		_, _ = io.WriteString(w, "{}")
+	}))
+	defer srv.Close()
+	m := newModel(t.Context(), &Client{HTTP: srv.Client(), Base: srv.URL}, "/w")
+	m.id = "sess_1"
+	m.now = func() time.Time { return m.since.Add(time.Hour) }
+	for _, c := range []struct {
+		tool, key string
+		refuse    bool
+		want      []string
+	}{
+		{"edit", "yes, and later edits, too", false, []string{`PATCH {"mode":"edits"}`, `POST {"action":"approve","tool_call_id":"c1"}`}},
+		{"apply_patch", "yes, and later edits, too", true, []string{`PATCH {"mode":"edits"}`}},
+		{"server__edit", "yes, the same later, too", false, []string{`POST {"action":"approve_for_session","tool_call_id":"c1"}`}},
+	} {
+		got, refuse = nil, c.refuse
+		m.t.asks = []Ask{{ID: "a1", Call: "c1", Tool: c.tool, Input: json.RawMessage(`{}`)}}
+		if shown := ansi.Strip(strings.Join(m.question(), "\n")); !strings.Contains(shown, c.key) {
+			t.Errorf("%s: the question is\n%s\nwant %q in it", c.tool, shown, c.key)
+		}
+		if err := m.decide(forSession, "")(); (err != nil) != c.refuse || !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, requests %q, want %q", c.tool, err, got, c.want)
 		}
 	}
 }

@@ -59,6 +59,8 @@ func (m *model) question() []string {
 	switch {
 	case folder:
 		keys += key("Alt+S") + " yes, for this session  "
+	case IsEdit(a.Tool):
+		keys += key("Alt+S") + " yes, and later edits, too  "
 	case !isPlan: // each plan is another one
 		keys += key("Alt+S") + " yes, the same later, too  "
 	}

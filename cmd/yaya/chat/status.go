@@ -83,8 +83,8 @@ func (m *model) name() string {
 // facts renders the line below the input: folder, model, tokens, cost.
 func (m *model) facts() string {
 	parts := []string{screen.Clean(shortened(m.workspace, m.home), 200)}
-	if m.t.mode == planMode {
-		parts = append(parts, "plan")
+	if m.t.mode == planMode || m.t.mode == editMode {
+		parts = append(parts, m.t.mode)
 	}
 	if name := m.shownModel(); name != "" {
 		parts = append(parts, screen.Clean(name, 60))

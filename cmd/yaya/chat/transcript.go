@@ -159,8 +159,11 @@ func (r modelRef) name() string { return cmp.Or(r.Model, r.Provider) }
 
 func (r modelRef) String() string { return strings.TrimSuffix(r.Provider+"/"+r.Model, "/") }
 
-// planMode is the mode of a session that only reads until its plan is approved.
-const planMode = "plan"
+// The modes of a session.
+const (
+	planMode = "plan"  // it only reads until its plan is approved
+	editMode = "edits" // most changes of files need no question
+)
 
 // Waits writes how long something waits, in seconds.
 func Waits(seconds float64) string { return fmt.Sprintf("%.1f s", seconds) }
@@ -267,6 +270,8 @@ func tells(event string, d data) string {
 		return fmt.Sprintf("%s cannot answer (%s): %s answers instead", d.Failed, d.Error, d.Next)
 	case event == "mode_changed" && d.Mode == planMode:
 		return "the agent only reads until you approve its plan (/plan off ends that)"
+	case event == "mode_changed" && d.Mode == editMode:
+		return "the agent changes files without a question (/edits off ends that, /undo undoes a change)"
 	case event == "mode_changed":
 		return "the agent may work: change files and run commands, as far as you allow it"
 	case event == "model_changed":

@@ -102,7 +102,7 @@ await app.connectWith(ndJsonStream(Writable.toWeb(yaya.stdin), Readable.toWeb(ya
   assert.deepEqual([c.title, c.kind, c.statuses.at(-1)], ['shell: touch made', 'execute', 'failed']);
 
   // A session that plans runs nothing, and asks about nothing.
-  assert.deepEqual([modes.currentModeId, modes.availableModes.map((m) => m.id)], ['work', ['work', 'plan']]);
+  assert.deepEqual([modes.currentModeId, modes.availableModes.map((m) => m.id)], ['work', ['work', 'edits', 'plan']]);
   await refused(ctx.request('session/set_mode', { sessionId, modeId: 'fly' }), /fly|mode.*-32602/);
   const asks = asked.length;
   await ctx.request('session/set_mode', { sessionId, modeId: 'plan' });
@@ -124,9 +124,11 @@ await app.connectWith(ndJsonStream(Writable.toWeb(yaya.stdin), Readable.toWeb(ya
   assert.match(c.result[0].content.text, /one/);
   assert.equal(asked.length, before);
 
-  // An edit is asked about as a diff, and the plan of the agent is the editor's plan.
-  answers = ['allow_once'];
+  // An edit is asked about as a diff, and the plan of the agent is the editor's plan. Who allows later edits,
+  // too, has chosen the mode in which they need no question.
+  answers = ['allow_always'];
   assert.equal((await prompt('edit')).stopReason, 'end_turn');
+  assert.ok(seen.some((u) => u.sessionUpdate === 'current_mode_update' && u.currentModeId === 'edits'));
   assert.deepEqual(asked.at(-1).toolCall.content, [{ type: 'diff', path: env.workspace + '/a.txt', oldText: 'one', newText: 'eins' }]);
   assert.equal(readFileSync(env.workspace + '/a.txt', 'utf8'), 'eins\n2\n');
   assert.deepEqual(seen.filter((u) => u.sessionUpdate === 'plan').map((u) => u.entries.map((e) => [e.content, e.status])), [[['look', 'completed'], ['edit', 'in_progress']]]);

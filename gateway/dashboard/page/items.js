@@ -275,9 +275,11 @@ export class Items {
         break;
       case 'x.session.mode':
         note(
-          /** @type {{mode?: string}} */ (d).mode === 'plan'
-            ? t('The agent only reads until you approve its plan.')
-            : t('The agent may work again, as far as you allow it.'),
+          {
+            plan: t('The agent only reads until you approve its plan.'),
+            edits: t('The agent changes files without a question.'),
+          }[/** @type {{mode?: string}} */ (d).mode ?? ''] ??
+            t('The agent may work again, as far as you allow it.'),
         );
         break;
       case 'session.compaction.completed':

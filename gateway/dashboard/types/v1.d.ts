@@ -602,10 +602,10 @@ export interface components {
             approval_timeout_seconds?: number;
             auto_run?: boolean;
             /**
-             * @description plan: the agent only reads until a person has approved its plan; a turn that runs keeps to it from its next call
+             * @description plan: the agent only reads until a person has approved its plan; edits: most changes of files need no question, and who sets it also needs approvals:answer; a turn that runs keeps to it from its next call
              * @enum {string}
              */
-            mode?: "work" | "plan";
+            mode?: "work" | "plan" | "edits";
             /** @description the model: the id of a provider, or ID/MODEL; empty: the active one, whichever that is; a turn that runs goes on with it */
             model?: string;
             strategy?: string;
@@ -1110,7 +1110,7 @@ export interface components {
         };
         ModeData: {
             /** @enum {string} */
-            mode: "work" | "plan";
+            mode: "work" | "plan" | "edits";
         };
         ModelData: {
             /** @description the id of a provider, or ID/MODEL; empty: the active one */
@@ -1155,10 +1155,10 @@ export interface components {
             /** @description whether messages start turns unless they say otherwise; true by default */
             auto_run?: boolean;
             /**
-             * @description plan: the agent only reads until a person has approved its plan; work by default
+             * @description plan: the agent only reads until a person has approved its plan; edits: most changes of files need no question, and who sets it also needs approvals:answer; work by default
              * @enum {string}
              */
-            mode?: "work" | "plan";
+            mode?: "work" | "plan" | "edits";
             /** @description the model: the id of a provider, or ID/MODEL; empty: the active one, whichever that is */
             model?: string;
             strategy?: string;
@@ -1328,10 +1328,10 @@ export interface components {
             id: string;
             last_turn_id: string;
             /**
-             * @description plan: the agent only reads until a person has approved its plan
+             * @description plan: the agent only reads until a person has approved its plan; edits: most changes of files need no question
              * @enum {string}
              */
-            mode: "work" | "plan";
+            mode: "work" | "plan" | "edits";
             /** @description that was chosen for it: the id of a provider, or ID/MODEL; the active one by default */
             model?: string;
             /** @description the session that it was forked from */
@@ -1363,10 +1363,10 @@ export interface components {
             id: string;
             last_turn_id: string;
             /**
-             * @description plan: the agent only reads until a person has approved its plan
+             * @description plan: the agent only reads until a person has approved its plan; edits: most changes of files need no question
              * @enum {string}
              */
-            mode: "work" | "plan";
+            mode: "work" | "plan" | "edits";
             /** @description that was chosen for it: the id of a provider, or ID/MODEL; the active one by default */
             model?: string;
             /** @description the node of the cluster that has it, if that is another one */
@@ -1454,10 +1454,10 @@ export interface components {
             id: string;
             last_turn_id: string;
             /**
-             * @description plan: the agent only reads until a person has approved its plan
+             * @description plan: the agent only reads until a person has approved its plan; edits: most changes of files need no question
              * @enum {string}
              */
-            mode: "work" | "plan";
+            mode: "work" | "plan" | "edits";
             /** @description that was chosen for it: the id of a provider, or ID/MODEL; the active one by default */
             model?: string;
             /** @description the session that it was forked from */

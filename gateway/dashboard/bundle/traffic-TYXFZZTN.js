@@ -1,1 +1,0 @@
-import{a,b,c}from"./chunk-UEH7CUHC.js";import"./chunk-XWHHBCGY.js";import"./chunk-6X2SJ4PF.js";import"./chunk-UDGQW326.js";import"./chunk-7F7UKVGQ.js";import"./chunk-YQ7CVMZY.js";import"./chunk-43UXHYUF.js";import"./chunk-YHUR4FGE.js";import"./chunk-7KQRHSI2.js";export{c as default,a as parsed,b as worded};
