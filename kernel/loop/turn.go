@@ -22,9 +22,6 @@ import (
 const (
 	decideTimeout = 30 * time.Second
 	memoryTimeout = 5 * time.Second
-	// settleTime is how long a cancelled turn waits for the calls that it has
-	// cancelled, so that their results precede its end.
-	settleTime = 2 * time.Second
 )
 
 // turn is one run of the sequence.
@@ -381,84 +378,6 @@ func remembered(hits []event.MemoryEntry) string {
 		}
 	}
 	return b.String()
-}
-
-// volunteer makes the strategy's own calls, once the model has answered: to check its
-// work, say. They run through the same dispatcher as the model's calls, and the
-// history has them as the assistant's.
-func (t *turn) volunteer(calls []event.ToolCall) error {
-	if len(calls) == 0 {
-		return nil
-	}
-	if len(t.pending) > 0 || !t.answered {
-		return failed("strategy", "the strategy wants calls of its own while the model's are open")
-	}
-	if t.checks++; t.checks > t.limit {
-		return failed("max_iterations", "the strategy has made its own calls %d times", t.limit)
-	}
-	// Recorded like a model's answer, but without a request.
-	ev, err := bus.Publish(t.l.kernel, event.LLMCallResponse, t.thread.id, event.LLMResponse{Text: t.out.Text, ToolCalls: calls})
-	if err != nil {
-		return &stepError{"storage", err}
-	}
-	t.observe(ev)
-	t.pending = calls
-	return nil
-}
-
-// callTools runs the calls that the model asked for, all at once, and waits for
-// the end of each.
-func (t *turn) callTools() error {
-	calls := t.pending
-	if len(calls) == 0 {
-		return failed("strategy", "the strategy wants tools to run and the model asked for none")
-	}
-	t.pending = nil
-	var waits []*bus.Pending
-	var err error
-	for _, c := range calls {
-		var p *bus.Pending
-		p, err = bus.Ask(t.l.kernel.ForTurn(t.id), event.ToolCallRequest, t.thread.id, event.ToolRequest{ID: c.ID, Name: c.Name, Args: c.Args, SchemaVersion: event.SchemaV1},
-			event.ToolCallResult.Kind(), event.ToolCallError.Kind())
-		if err != nil {
-			err = &stepError{"storage", err}
-			break
-		}
-		waits = append(waits, p)
-		t.out.Calls = append(t.out.Calls, c)
-	}
-	ctx, settled := t.grace()
-	defer settled()
-	var answers []event.Event
-	for _, p := range waits {
-		ev, werr := p.Wait(ctx)
-		if werr != nil {
-			err = errors.Join(err, werr)
-			continue
-		}
-		t.observe(ev)
-		answers = append(answers, ev)
-	}
-	if err == nil {
-		err = t.answeredCalls(calls, answers)
-	}
-	return err
-}
-
-// grace returns a context that ends shortly after the turn was cancelled.
-func (t *turn) grace() (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(context.WithoutCancel(t.ctx))
-	stop := context.AfterFunc(t.ctx, func() {
-		select {
-		case <-time.After(settleTime):
-			cancel(context.Cause(t.ctx))
-		case <-ctx.Done(): // everything has settled
-		}
-	})
-	return ctx, func() {
-		stop()
-		cancel(nil)
-	}
 }
 
 // finish publishes the assistant's message and stores the memories. over is false
