@@ -61,9 +61,9 @@ func New(folder func(session string) (string, error), guard *workspace.Guard, ar
 // loaded.
 func (p *Plugin) KeepsUndo(s *undo.Store) { p.undo = s }
 
-// EditsFreely has the agents of the sessions for which in is true change files without a question, as
-// far as a change needs none of patches of [tool_workspace.Plugin]'s setting "auto" either; in no Git
-// repository, too, because such a change can be undone. Call it before the plugin is loaded.
+// EditsFreely lets the agents of sessions for which in returns true change files without a question,
+// with the exceptions of patch_review "auto"; in folders without Git, too, because such a change can be
+// undone. Call it before the plugin is loaded.
 func (p *Plugin) EditsFreely(in func(session string) bool) { p.edits = in }
 
 // Manifest implements [plugin.Plugin].
