@@ -69,6 +69,19 @@ func (b *bench) undo() (Undone, error) {
 	return b.s.Undo(b.t.Context(), "s", (*workspace.Guard)(nil).Open)
 }
 
+// undoing has the last step be one in whose undo yaya has ended.
+func (b *bench) undoing() {
+	b.t.Helper()
+	at, err := b.s.folder("s")
+	b.must(err)
+	defer at.close()
+	steps, err := at.steps()
+	b.must(err)
+	steps[len(steps)-1].Undoing = true
+	b.must(at.store(stepsFile, steps))
+	b.crash()
+}
+
 // tree returns what the files are.
 func (b *bench) tree() (all []string) {
 	b.t.Helper()

@@ -110,8 +110,9 @@ type opened struct {
 
 // open gives the owner all rights to a folder with these permissions. Somebody else's stays as it is.
 func (o *opened) open(p string, mode fs.FileMode) {
-	if mode&0o700 != 0o700 && o.w.SetMode(p, mode|0o700) == nil {
+	if mode&0o700 != 0o700 {
 		o.was[p] = mode
+		_ = o.w.SetMode(p, mode|0o700) // what is in it says whether that matters
 	}
 }
 
@@ -120,6 +121,9 @@ func (o *opened) open(p string, mode fs.FileMode) {
 func (o *opened) close() map[string]error {
 	failed := map[string]error{}
 	for _, p := range slices.Backward(slices.Sorted(maps.Keys(o.was))) {
+		if now, there, err := folderMode(o.w, p); err == nil && there && now == o.was[p] { // perhaps somebody else's
+			continue
+		}
 		if err := o.w.SetMode(p, o.was[p]); err != nil && !errors.Is(err, fs.ErrNotExist) && !notRegular(err) {
 			failed[p] = err
 		}
@@ -137,10 +141,9 @@ func (o *opened) back() error {
 }
 
 // openFolders opens every folder above the changes of a step: without that its files may be out of reach, or
-// not to be replaced. It refuses a step of whose folders one has neither the permissions that the step left
-// nor those from before.
-func openFolders(w *workspace.Workspace, st step) (*opened, error) {
-	o := &opened{w, map[string]fs.FileMode{}}
+// not to be replaced. It calls begins before it opens any. It refuses a step of whose folders one has neither
+// the permissions that the step left nor those from before.
+func openFolders(o *opened, st step, begins func() error) error {
 	ways := map[string]bool{".": true}
 	way := func(p string) {
 		for ; !ways[p]; p = path.Dir(p) {
@@ -157,14 +160,32 @@ func openFolders(w *workspace.Workspace, st step) (*opened, error) {
 		way(other.Path)
 	}
 	modes := map[string]fs.FileMode{}
-	for _, p := range slices.Sorted(maps.Keys(ways)) {
-		mode, there, err := folderMode(w, p)
-		if err != nil {
-			return nil, errors.Join(fmt.Errorf("%s: %w", p, err), o.back())
+	for { // what is in a closed folder shows when that is open
+		var closed []string
+		var hidden error
+		for _, p := range slices.Sorted(maps.Keys(ways)) {
+			mode, there, err := folderMode(o.w, p)
+			if err != nil {
+				hidden = fmt.Errorf("%s: %w", p, err)
+			}
+			if _, known := modes[p]; !there || known {
+				continue
+			}
+			if modes[p] = mode; mode&0o700 != 0o700 {
+				closed, o.was[p] = append(closed, p), mode
+			}
 		}
-		if there {
-			modes[p] = mode
-			o.open(p, mode)
+		if len(closed) == 0 && hidden != nil {
+			return hidden
+		}
+		if len(closed) == 0 {
+			break
+		}
+		if err := begins(); err != nil {
+			return err
+		}
+		for _, p := range closed {
+			o.open(p, modes[p])
 		}
 	}
 	var changed []string
@@ -180,9 +201,9 @@ func openFolders(w *workspace.Workspace, st step) (*opened, error) {
 	}
 	if len(changed) > 0 {
 		n := min(len(changed), maxNamed)
-		return nil, errors.Join(fmt.Errorf("%w: %q", ErrChanged, changed[:n]), o.back())
+		return fmt.Errorf("%w: %q", ErrChanged, changed[:n])
 	}
-	return o, nil
+	return nil
 }
 
 // Remaining is a file or a folder, with a slash, that an undo has not put back.

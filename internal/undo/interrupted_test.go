@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -38,12 +39,8 @@ func TestUndoEndsWhileFilesAreAway(t *testing.T) {
 				b.write("b", "two")
 				want := b.tree()
 				b.change(func() { change(b) })
-				at, err := b.s.folder("s")
-				b.must(err)
-				b.must(at.begins(&opened{b.w, map[string]fs.FileMode{}}))
-				at.close()
+				b.undoing()
 				b.must(os.Rename(b.path("a"), b.path(".yaya-"+strings.Repeat("A", 26)+".tmp")))
-				b.crash()
 				if call {
 					b.change(func() {})
 				}
@@ -52,6 +49,123 @@ func TestUndoEndsWhileFilesAreAway(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// AGT-4: an undo that ended between the two names of a file leaves it with one, and no file of its own.
+func TestUndoEndsBetweenNames(t *testing.T) {
+	temp := func(c string) string { return ".yaya-" + strings.Repeat(c, 26) + ".tmp" }
+	for name, tc := range map[string]struct{ change, end func(b *bench) }{
+		"the new content has its name": {
+			func(b *bench) { b.write("a", "two") },
+			func(b *bench) {
+				b.must(os.Rename(b.path("a"), b.path(temp("A"))))
+				b.write("a", "one")
+				b.must(os.Link(b.path("a"), b.path(temp("B"))))
+			},
+		},
+		"what was moved away is back": {
+			func(b *bench) { b.write("a", "two") },
+			func(b *bench) { b.must(os.Link(b.path("a"), b.path(temp("A")))) },
+		},
+		"a folder is where the step had made a file": {
+			func(b *bench) {
+				b.must(os.RemoveAll(b.path("dir")))
+				b.write("dir", "two")
+			},
+			func(b *bench) {
+				b.must(os.Rename(b.path("dir"), b.path(temp("A"))), os.Mkdir(b.path("dir"), 0o755))
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.write("a", "one")
+			b.must(os.Mkdir(b.path("dir"), 0o755))
+			b.write("dir/file", "one")
+			b.change(func() { tc.change(b) })
+			b.undoing()
+			tc.end(b)
+			if got, err := b.undo(); err != nil {
+				t.Errorf("Undo = %+v, %v", got, err)
+			}
+			names, err := filepath.Glob(b.path("*"))
+			b.must(err)
+			if len(names) != 2 {
+				t.Errorf("there are %q, want a and dir", names)
+			}
+			if c, err := state(b.w, "a"); err != nil || c == nil || c.SHA != sum([]byte("one")) {
+				t.Errorf("a: %+v, %v; want its first content under one name", c, err)
+			}
+		})
+	}
+}
+
+// AGT-4: an undo that ended half-way goes on when its folder is used again, whatever the session has done in
+// other folders since.
+func TestUndoEndsBeforeAnotherFolder(t *testing.T) {
+	b := newBench(t)
+	b.write("a", "one")
+	want := b.tree()
+	b.change(func() { b.write("a", "two") })
+	b.undoing()
+	b.must(os.Rename(b.path("a"), b.path(".yaya-"+strings.Repeat("A", 26)+".tmp")))
+	here, w := b.w, t.TempDir()
+	for i := range 2 {
+		var err error
+		b.w, err = (*workspace.Guard)(nil).Open(w)
+		b.must(err)
+		b.change(func() { b.must(os.WriteFile(filepath.Join(w, "a"), []byte{'0' + byte(i)}, 0o600)) })
+		b.must(b.w.Close())
+	}
+	b.w = here
+	for left := 2; left >= 0; left-- {
+		if got, err := b.undo(); err != nil || got.Left != left {
+			t.Fatalf("Undo = %+v, %v; want %d left", got, err, left)
+		}
+	}
+	if !slices.Equal(b.tree(), want) {
+		t.Errorf("the files are %q, want %q", b.tree(), want)
+	}
+}
+
+// AGT-4: an undo opens a closed folder only when that is written down: it is closed again if yaya ends.
+func TestUndoEndsWithOpenFolders(t *testing.T) {
+	b := newBench(t)
+	b.must(os.MkdirAll(b.path("d/e"), 0o755))
+	b.write("d/e/f", "one")
+	want := []fs.FileMode{0o755, 0o755}
+	modes := func() (all []fs.FileMode) {
+		for _, p := range []string{"d", "d/e"} {
+			mode, _, err := folderMode(b.w, p)
+			b.must(err)
+			all = append(all, mode)
+		}
+		return all
+	}
+	b.change(func() {
+		b.write("d/e/f", "two")
+		b.must(os.Chmod(b.path("d/e"), 0o555), os.Chmod(b.path("d"), 0o500))
+	})
+	closed := modes()
+	at, err := b.s.folder("s")
+	b.must(err)
+	defer at.close()
+	steps, err := at.steps()
+	b.must(err)
+	shut := &opened{b.w, map[string]fs.FileMode{}}
+	if err := openFolders(shut, steps[0], func() error {
+		if !slices.Equal(modes(), closed) {
+			t.Errorf("the modes are %v before the undo is written down, want %v", modes(), closed)
+		}
+		steps[0].Undoing, steps[0].Opened = true, shut.was
+		return at.store(stepsFile, steps)
+	}); err != nil || slices.Equal(modes(), closed) {
+		t.Fatalf("openFolders: %v, and the modes are %v", err, modes())
+	}
+	b.crash()
+	if got, err := b.undo(); err != nil || !slices.Equal(modes(), want) {
+		t.Errorf("Undo = %+v, %v, and the modes are %v; want %v", got, err, modes(), want)
 	}
 }
 

@@ -5,45 +5,35 @@ import (
 	"errors"
 	"io/fs"
 	"maps"
+	"os"
 	"path"
 	"slices"
 
 	"github.com/yaya-ai/yaya/internal/workspace"
 )
 
-// undoingFile is there while an undo changes files. It has the permissions of the folders that it has opened,
-// by their quoted paths.
-const undoingFile = "undoing.json"
-
-// begins notes that an undo begins to change files.
-func (k *kept) begins(o *opened) error { return k.store(undoingFile, quoted(o.was)) }
-
-// ends notes that an undo has ended.
-func (k *kept) ends() error {
-	if err := k.root.Remove(undoingFile); !errors.Is(err, fs.ErrNotExist) {
-		return err
+// tidy ends the undos of steps in a folder that have not ended, because yaya crashed in them.
+func (k *kept) tidy(w *workspace.Workspace, steps []step) error {
+	ended := false
+	for i := range steps {
+		st := &steps[i]
+		if !st.Undoing || st.Dir != w.Dir() || st.in(w) != nil {
+			continue
+		}
+		if err := k.tidyStep(w, *st); err != nil {
+			return err
+		}
+		st.Undoing, st.Opened, ended = false, nil, true
 	}
-	return nil
+	if !ended {
+		return nil
+	}
+	return k.store(stepsFile, steps)
 }
 
-// tidy removes the temporary files of an undo in which yaya crashed, in the folders of the step that it was to
-// undo, puts files that it had moved away back if nothing is in their place, and closes folders again.
-func (k *kept) tidy(w *workspace.Workspace) error {
-	var was map[string]fs.FileMode
-	if err := k.load(undoingFile, &was); err != nil || was == nil {
-		return err
-	}
-	steps, err := k.steps()
-	if err != nil {
-		return err
-	}
-	if len(steps) == 0 {
-		return k.ends()
-	}
-	st := steps[len(steps)-1]
-	if st.Dir != w.Dir() || st.in(w) != nil {
-		return nil //nolint:nilerr // another folder's
-	}
+// tidyStep removes the temporary files of an undo in the folders of its step, puts files that it had moved away
+// back if nothing is in their place, and closes folders again.
+func (k *kept) tidyStep(w *workspace.Workspace, st step) error {
 	dirs := map[string]bool{}
 	for _, f := range st.Files {
 		dirs[path.Dir(f.Path)] = true
@@ -65,18 +55,21 @@ func (k *kept) tidy(w *workspace.Workspace) error {
 		}
 		entries, err := fs.ReadDir(w.Root().FS(), dir)
 		errs = append(errs, err)
+		var temps []string
 		for _, e := range entries {
-			if tmp := path.Join(dir, e.Name()); workspace.IsTemp(tmp) {
-				errs = append(errs, left.tidy(tmp))
+			switch tmp := path.Join(dir, e.Name()); {
+			case !workspace.IsTemp(tmp):
+			case left.named(tmp):
+				errs = append(errs, w.Discard(tmp))
+			default:
+				temps = append(temps, tmp)
 			}
 		}
+		for _, tmp := range temps { // now that the other files have one name again
+			errs = append(errs, left.tidy(tmp))
+		}
 	}
-	modes, err := unquoted(was)
-	errs = append(errs, err, (&opened{w, modes}).back())
-	if err := errors.Join(errs...); err != nil {
-		return err
-	}
-	return k.ends()
+	return errors.Join(append(errs, (&opened{w, st.Opened}).back())...)
 }
 
 // contentIn is content in a folder.
@@ -86,6 +79,20 @@ type contentIn struct{ dir, sha string }
 type leftovers struct {
 	*reversal
 	before map[contentIn][]file
+}
+
+// named reports whether a temporary name is the second one of something that has its own name already.
+func (l leftovers) named(tmp string) bool {
+	is, err := l.w.Root().Lstat(tmp)
+	if err != nil {
+		return false
+	}
+	same := func(p string) bool {
+		info, err := l.w.Root().Lstat(p)
+		return path.Dir(p) == path.Dir(tmp) && err == nil && os.SameFile(info, is)
+	}
+	return slices.ContainsFunc(l.step.Files, func(f file) bool { return same(f.Path) }) ||
+		slices.ContainsFunc(l.step.Others, func(o other) bool { return same(o.Path) })
 }
 
 // tidy removes a temporary file, or puts it back, if the undo of the step can have made it.
@@ -105,7 +112,7 @@ func (l leftovers) tidy(tmp string) error {
 		if err == nil && now == nil && f.Before != nil { // several may have had the content
 			return l.w.PutBack(tmp, f.Path)
 		}
-		undone = undone || err == nil && now.equal(f.Before)
+		undone = undone || err == nil && now.equal(f.Before) || errors.Is(err, workspace.ErrIrregular) && f.Before == nil && l.above(f.Path)
 	}
 	switch {
 	case undone, is.SHA != "" && len(l.before[contentIn{dir, is.SHA}]) > 0:

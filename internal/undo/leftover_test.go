@@ -3,7 +3,6 @@ package undo
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -59,15 +58,8 @@ func TestLeftoversOfAnUndo(t *testing.T) {
 			if err := errors.Join(os.Remove(filepath.Join(dir, "b")), os.Rename(filepath.Join(dir, "new"), filepath.Join(dir, temp(6)))); err != nil {
 				t.Fatal(err)
 			}
-			at, err := s.folder("s")
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer at.close()
-			if err := at.begins(&opened{w, map[string]fs.FileMode{}}); err != nil {
-				t.Fatal(err)
-			}
-			next(t, s, w)
+			b.undoing()
+			next(t, b.s, w)
 			entries, err := os.ReadDir(dir)
 			if err != nil {
 				t.Fatal(err)

@@ -94,6 +94,9 @@ type step struct {
 	More    int       `json:"more,omitempty"`    // of them that have no place in Without
 	Unkept  []file    `json:"unkept,omitempty"`  // changes after those of earlier steps, of content that is not kept
 	Lost    bool      `json:"lost,omitempty"`    // its changes could not be recorded
+	Undoing bool      `json:"undoing,omitempty"` // an undo has begun to change files
+	// Opened are the folders that this undo has opened, with their permissions before.
+	Opened map[string]fs.FileMode `json:"opened,omitempty"`
 }
 
 // Undone is a step that was undone.
@@ -184,7 +187,11 @@ func (s *Store) Begin(ctx context.Context, session, tool string, w *workspace.Wo
 		}); err != nil {
 			return nil, err
 		}
-		if err := at.tidy(w); err != nil {
+		steps, err := at.steps()
+		if err == nil {
+			err = at.tidy(w, steps)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -322,7 +329,7 @@ func (s *Store) Undo(ctx context.Context, session string, open func(dir string) 
 	if len(steps) == 0 {
 		return Undone{}, ErrNothing
 	}
-	st := steps[len(steps)-1]
+	st := &steps[len(steps)-1]
 	if st.Lost {
 		out := Undone{Folder: st.Dir, Tools: st.Tools, Time: st.Time, Files: []string{}, Without: []string{}, Remaining: []Remaining{{".", lost}}, Left: len(steps) - 1}
 		return out, at.write(steps[:len(steps)-1])
@@ -332,20 +339,30 @@ func (s *Store) Undo(ctx context.Context, session string, open func(dir string) 
 		return Undone{}, err
 	}
 	defer func() { _ = w.Close() }()
-	if err := errors.Join(st.in(w), at.tidy(w)); err != nil {
+	if err := errors.Join(st.in(w), at.tidy(w, steps)); err != nil {
 		return Undone{}, err
 	}
-	shut, err := openFolders(w, st)
-	if err != nil {
-		return Undone{}, err
-	}
+	shut, applied := &opened{w, map[string]fs.FileMode{}}, false
 	defer func() {
-		if undone.Folder == "" { // nothing was undone
-			err = errors.Join(err, shut.back(), at.ends())
+		if undone.Folder != "" || !st.Undoing {
+			return
 		}
+		serr := shut.back() // nothing was undone
+		if serr == nil {
+			st.Undoing, st.Opened = applied, nil
+			serr = at.store(stepsFile, steps)
+		}
+		err = errors.Join(err, serr)
 	}()
+	begins := func() error {
+		st.Undoing, st.Opened = true, shut.was
+		return at.store(stepsFile, steps)
+	}
+	if err := openFolders(shut, *st, begins); err != nil {
+		return Undone{}, err
+	}
 	out := Undone{Folder: st.Dir, Tools: st.Tools, Time: st.Time, Files: []string{}, Without: append([]string{}, st.Without...), More: st.More, Remaining: []Remaining{}, Left: len(steps) - 1}
-	r := newReversal(w, at, st)
+	r := newReversal(w, at, *st)
 	for _, f := range st.Files {
 		if err := ctx.Err(); err != nil {
 			return Undone{}, err
@@ -356,20 +373,21 @@ func (s *Store) Undo(ctx context.Context, session string, open func(dir string) 
 		out.Files = append(out.Files, f.Path)
 	}
 	r.folders()
-	if err := at.begins(shut); err != nil {
+	if err := begins(); err != nil {
 		return Undone{}, err
 	}
+	applied = true
 	if err := r.apply(); errors.Is(err, workspace.ErrLeft) {
 		out.Remaining = append(out.Remaining, Remaining{".", err.Error()})
 	} else if err != nil {
 		return Undone{}, err
 	}
-	back, rest := bringBack(shut, st)
+	back, rest := bringBack(shut, *st)
 	out.Files, out.Remaining = append(out.Files, back...), append(out.Remaining, rest...)
 	if err := at.write(st.passOn(steps[:len(steps)-1])); err != nil {
 		return out, fmt.Errorf("the files are as before, but yaya could not write that down, and the next undo is this one again: %w", err)
 	}
-	return out, at.ends()
+	return out, nil
 }
 
 // Forget removes everything of a session.
