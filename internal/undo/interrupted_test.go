@@ -251,3 +251,63 @@ func TestCrashOfALongGroup(t *testing.T) {
 		t.Errorf("the next Undo = %v, want %v", err, ErrNothing)
 	}
 }
+
+// AGT-4: the changes of a call are one step, whether yaya ends in the middle of writing it down or just after.
+func TestCrashAtTheEndOfACall(t *testing.T) {
+	for name, tc := range map[string]struct{ before, after func(b *bench, at *kept) }{
+		"before the step is written down": {
+			func(b *bench, at *kept) {
+				b.must(at.root.MkdirAll(fmt.Sprintf(".%s.%d.tmp/x", stepsFile, os.Getpid()), 0o700))
+			},
+			func(b *bench, at *kept) {
+				b.must(at.root.RemoveAll(fmt.Sprintf(".%s.%d.tmp", stepsFile, os.Getpid())))
+			},
+		},
+		"after that": {
+			func(b *bench, at *kept) { b.must(at.root.Link(openFile, "kept")) },
+			func(b *bench, at *kept) { b.must(at.root.Rename("kept", openFile)) },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.write("a", "one")
+			want := b.tree()
+			c, err := b.begin()
+			b.must(err)
+			at, err := b.s.folder("s")
+			b.must(err)
+			defer at.close()
+			b.write("a", "two")
+			b.write("new", "two")
+			tc.before(b, at)
+			_, _ = c.Done(t.Context()) // yaya ends in it
+			tc.after(b, at)
+			b.crash()
+			if got, err := b.undo(); err != nil || got.Left != 0 || !slices.Equal(b.tree(), want) {
+				t.Errorf("Undo = %+v, %v, and the files are %q; want %q", got, err, b.tree(), want)
+			}
+		})
+	}
+}
+
+// AGT-4: content that a power failure has taken is kept again when its file is seen the next time.
+func TestContentGoneWithThePower(t *testing.T) {
+	b := newBench(t)
+	b.write("a", "one")
+	b.write("empty", "")
+	want := b.tree()
+	later(t)
+	b.change(func() {})
+	at, err := b.s.folder("s")
+	b.must(err)
+	defer at.close()
+	b.must(at.root.Remove(blobName(sum(nil))), at.root.WriteFile(blobName(sum([]byte("one"))), nil, 0o600))
+	b.crash()
+	b.change(func() {
+		b.write("a", "two")
+		b.must(os.Remove(b.path("empty")))
+	})
+	if got, err := b.undo(); err != nil || !slices.Equal(b.tree(), want) {
+		t.Errorf("Undo = %+v, %v, and the files are %q; want %q", got, err, b.tree(), want)
+	}
+}

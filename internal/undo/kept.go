@@ -42,6 +42,7 @@ type kept struct {
 	secret func(data []byte) bool
 	most   int64                              // bytes that steps need
 	enter  func(dir string, mode fs.FileMode) // gets each folder before its files are looked at
+	sizes  map[string]int64                   // of kept content, if a look is not to rely on what is written of it
 }
 
 func (s *Store) folder(session string) (*kept, error) {
@@ -52,7 +53,7 @@ func (s *Store) folder(session string) (*kept, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &kept{root, s.secret, s.most, func(string, fs.FileMode) {}}, nil
+	return &kept{root: root, secret: s.secret, most: s.most, enter: func(string, fs.FileMode) {}}, nil
 }
 
 func (k *kept) close() { _ = k.root.Close() } // its files are closed
@@ -110,18 +111,19 @@ func (k *kept) steps() (out []step, err error) {
 	return out, err
 }
 
-// add adds a step.
-func (k *kept) add(st step) error {
+// add adds a step, and then replaces the files of the last look, unless that is nil: until the step is written
+// down, a crash needs those of the look before.
+func (k *kept) add(st step, seen map[string]known) error {
 	all, err := k.steps()
 	if err != nil {
 		return err
 	}
-	return k.write(append(all, st))
+	return k.write(append(all, st), seen)
 }
 
 // write replaces the steps. The oldest ones give way until the others are within the bounds, and so
 // does content that nothing needs.
-func (k *kept) write(all []step) error {
+func (k *kept) write(all []step, seen map[string]known) error {
 	sizes, err := k.blobs()
 	if err != nil {
 		return err
@@ -150,7 +152,12 @@ func (k *kept) write(all []step) error {
 	if serr := k.store(stepsFile, all[from:]); serr != nil {
 		return serr
 	}
-	for _, f := range k.seen() {
+	if seen == nil {
+		seen = k.seen()
+	} else if serr := k.store(seenFile, seen); serr != nil {
+		return serr
+	}
+	for _, f := range seen {
 		needed[f.SHA] = true
 	}
 	for name := range sizes {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -24,6 +25,7 @@ const lost = "the changes of a call could not be recorded, and stay; undo again 
 // pending is a group as it is kept while its calls run. The names in its maps are quoted: they may not be
 // text.
 type pending struct {
+	ID     string                 `json:"id"`
 	Dir    string                 `json:"dir"`
 	At     place                  `json:"at"`
 	Tools  []string               `json:"tools"`
@@ -97,7 +99,7 @@ func unquoted[V any](m map[string]V) (map[string]V, error) {
 
 // hold keeps a group. After its first look, the list of seen files has most of it.
 func (k *kept) hold(g *group) error {
-	p := pending{Dir: g.dir, At: g.at, Tools: g.tools, Since: g.began, Whole: g.whole, Part: g.first.part,
+	p := pending{ID: g.id, Dir: g.dir, At: g.at, Tools: g.tools, Since: g.began, Whole: g.whole, Part: g.first.part,
 		Dirs: quoted(g.first.dirs), Large: quoted(g.first.large), Left: quoted(g.first.left),
 		End: strconv.Quote(g.first.end), Odd: quoted(g.first.odd), Unread: quoted(g.first.unread), Missed: quoted(g.missed),
 		Rest: identities(g.first.rest, func(string) bool { return true }),
@@ -118,7 +120,7 @@ func (k *kept) hold(g *group) error {
 	}
 	raw, err := json.Marshal(p)
 	if err == nil && len(raw) > maxPending {
-		raw, err = json.Marshal(pending{Dir: p.Dir, At: p.At, Tools: p.Tools, Since: p.Since, Lost: true})
+		raw, err = json.Marshal(pending{ID: p.ID, Dir: p.Dir, At: p.At, Tools: p.Tools, Since: p.Since, Lost: true})
 	}
 	if err == nil {
 		_, err = atomicfile.Write(k.root, openFile, raw)
@@ -141,7 +143,7 @@ func (k *kept) held() (g *group, p pending, err error) {
 	if err := k.load(openFile, &p); err != nil || p.Dir == "" || p.Lost {
 		return nil, p, err
 	}
-	g = &group{dir: p.Dir, at: p.At, tools: p.Tools, began: p.Since, whole: p.Whole, noted: map[string]bool{}}
+	g = &group{id: p.ID, dir: p.Dir, at: p.At, tools: p.Tools, began: p.Since, whole: p.Whole, noted: map[string]bool{}}
 	g.first = newPicture()
 	g.first.part = p.Part
 	var errs [11]error
@@ -165,7 +167,11 @@ func (k *kept) held() (g *group, p pending, err error) {
 	if is, err := k.seenSum(); err != nil || is != p.Seen {
 		return nil, p, nil //nolint:nilerr // as above: the list is that of a later look
 	}
-	for name, f := range k.seen() {
+	var seen map[string]known
+	if k.load(seenFile, &seen) != nil {
+		return nil, p, nil // as above
+	}
+	for name, f := range seen {
 		g.first.at[name] = f.seen
 		if _, known := g.before[name]; !known {
 			g.before[name] = &content{SHA: f.SHA, Mode: f.Mode}
@@ -225,6 +231,13 @@ func (k *kept) recover(ctx context.Context, open func(dir string) (*workspace.Wo
 	if err != nil || p.Dir == "" {
 		return err
 	}
+	done, err := k.recorded(p.ID)
+	switch {
+	case err != nil:
+		return err
+	case done:
+		return k.end(ctx, p, nil)
+	}
 	if g != nil {
 		w, err := open(p.Dir)
 		if err != nil {
@@ -243,6 +256,12 @@ func (k *kept) recover(ctx context.Context, open func(dir string) (*workspace.Wo
 // errLost is for a group whose difference cannot be known.
 var errLost = errors.New("the state of the files before is lost")
 
+// recorded reports whether there is a step of a group: yaya may have ended between that and the end of the group.
+func (k *kept) recorded(id string) (bool, error) {
+	steps, err := k.steps()
+	return slices.ContainsFunc(steps, func(st step) bool { return st.ID == id && id != "" }), err
+}
+
 // end forgets the group that is kept, because its step is. With an error it is not, and a step that says so
 // takes its place; if that fails, too, or if it was cancelled, the group stays for a later try.
 func (k *kept) end(ctx context.Context, p pending, failed error) error {
@@ -250,7 +269,11 @@ func (k *kept) end(ctx context.Context, p pending, failed error) error {
 		return failed
 	}
 	if failed != nil {
-		if err := k.add(step{Dir: p.Dir, At: p.At, Tools: p.Tools, Time: time.Now().UTC(), Lost: true}); err != nil {
+		done, err := k.recorded(p.ID)
+		if err == nil && !done {
+			err = k.add(step{ID: p.ID, Dir: p.Dir, At: p.At, Tools: p.Tools, Time: time.Now().UTC(), Lost: true}, nil)
+		}
+		if err != nil {
 			return errors.Join(failed, err)
 		}
 	}

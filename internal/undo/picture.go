@@ -44,6 +44,8 @@ type picture struct {
 
 	ids  map[hostfile.ID]string // the paths of the files and folders, where the system tells
 	rest map[hostfile.ID]string // of the other files that were seen
+
+	known map[string]known // the files, for the next look; nil without one
 }
 
 func newPicture() picture {
@@ -66,7 +68,7 @@ func (p picture) there(at string) bool {
 	return false
 }
 
-// look notes the state of a workspace and keeps the content of files that it has not seen as they
+// look returns the state of a workspace and keeps the content of files that it has not seen as they
 // are.
 func (k *kept) look(ctx context.Context, w *workspace.Workspace) (picture, error) {
 	was, began := k.seen(), time.Now()
@@ -109,7 +111,8 @@ func (k *kept) look(ctx context.Context, w *workspace.Workspace) (picture, error
 			return nil
 		}
 		before, ok := was[e.Path]
-		if !ok || before.seen != at {
+		size, there := k.sizes[before.SHA]
+		if !ok || before.seen != at || k.sizes != nil && (!there || size != at.Size) { // as after a power failure
 			c, data, err := read(w, e.Path)
 			if err != nil || c == nil {
 				leave(e.Path) // it cannot be read, has several names, or is gone
@@ -142,7 +145,8 @@ func (k *kept) look(ctx context.Context, w *workspace.Workspace) (picture, error
 	if info, err := w.Root().Lstat("."); err == nil {
 		out.folder(".", info)
 	}
-	return out, k.store(seenFile, now)
+	out.known = now
+	return out, nil
 }
 
 // folder notes a folder.

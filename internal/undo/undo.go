@@ -22,6 +22,7 @@ package undo
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -83,6 +84,7 @@ type file struct {
 
 // step holds the changes of calls.
 type step struct {
+	ID      string    `json:"id,omitempty"`
 	Dir     string    `json:"dir"`
 	At      place     `json:"at,omitzero"`
 	Tools   []string  `json:"tools"`
@@ -124,8 +126,9 @@ type Store struct {
 
 // calls are those of a session; they do not wait for other sessions, whose workspaces may be large.
 type calls struct {
-	mu   sync.Mutex
-	open *group // nil while none runs
+	mu     sync.Mutex
+	open   *group // nil while none runs
+	looked bool   // at a whole workspace, by this process
 }
 
 // of returns the calls of a session, locked.
@@ -149,6 +152,7 @@ func New(root *os.Root, secret func(data []byte) bool) *Store {
 
 // group is a step whose calls still run.
 type group struct {
+	id     string // of its step
 	calls  int
 	dir    string
 	at     place
@@ -203,13 +207,22 @@ func (s *Store) Begin(ctx context.Context, session, tool string, w *workspace.Wo
 		if err != nil {
 			return nil, err
 		}
-		g = &group{dir: w.Dir(), at: here, before: map[string]*content{}, noted: map[string]bool{}, named: map[string]bool{}, missed: map[string]bool{}}
+		g = &group{id: rand.Text(), dir: w.Dir(), at: here, before: map[string]*content{}, noted: map[string]bool{}, named: map[string]bool{}, missed: map[string]bool{}}
 	}
 	if len(paths) == 0 {
+		if !of.looked {
+			if at.sizes, err = at.blobs(); err != nil {
+				return nil, err
+			}
+		}
 		now, err := at.look(ctx, w)
+		if err == nil {
+			err = at.store(seenFile, now.known)
+		}
 		if err != nil {
 			return nil, err
 		}
+		of.looked = true
 		g.looks++
 		for p, c := range now.files {
 			if _, known := g.before[p]; !known && !g.whole {
@@ -269,12 +282,12 @@ func (c *Change) Done(ctx context.Context) (same bool, err error) {
 	}
 	defer at.close()
 	same, err = g.finish(ctx, at, c.w)
-	return same, errors.Join(err, at.end(ctx, pending{Dir: g.dir, At: g.at, Tools: g.tools}, err))
+	return same, errors.Join(err, at.end(ctx, pending{ID: g.id, Dir: g.dir, At: g.at, Tools: g.tools}, err))
 }
 
 // finish keeps the difference of the files to their state before the group.
 func (g *group) finish(ctx context.Context, at *kept, w *workspace.Workspace) (same bool, err error) {
-	st := step{Dir: g.dir, At: g.at, Tools: g.tools, Time: time.Now().UTC()}
+	st := step{ID: g.id, Dir: g.dir, At: g.at, Tools: g.tools, Time: time.Now().UTC()}
 	now := picture{}
 	if g.whole {
 		shut := &opened{w, map[string]fs.FileMode{}}
@@ -300,10 +313,13 @@ func (g *group) finish(ctx context.Context, at *kept, w *workspace.Workspace) (s
 	}
 	g.addMissed(w, &st)
 	st.tell()
-	if len(st.Files)+len(st.Folders)+len(st.Without) == 0 {
-		return g.whole && !g.first.part && !now.part, nil
+	if len(st.Files)+len(st.Folders)+len(st.Without) > 0 {
+		return false, at.add(st, now.known)
 	}
-	return false, at.add(st)
+	if !g.whole {
+		return false, nil
+	}
+	return !g.first.part && !now.part, at.store(seenFile, now.known)
 }
 
 // Undo undoes the last step of a session: its files are as before it, all of them or none. It
@@ -332,7 +348,7 @@ func (s *Store) Undo(ctx context.Context, session string, open func(dir string) 
 	st := &steps[len(steps)-1]
 	if st.Lost {
 		out := Undone{Folder: st.Dir, Tools: st.Tools, Time: st.Time, Files: []string{}, Without: []string{}, Remaining: []Remaining{{".", lost}}, Left: len(steps) - 1}
-		return out, at.write(steps[:len(steps)-1])
+		return out, at.write(steps[:len(steps)-1], nil)
 	}
 	w, err := open(st.Dir)
 	if err != nil {
@@ -384,7 +400,7 @@ func (s *Store) Undo(ctx context.Context, session string, open func(dir string) 
 	}
 	back, rest := bringBack(shut, *st)
 	out.Files, out.Remaining = append(out.Files, back...), append(out.Remaining, rest...)
-	if err := at.write(st.passOn(steps[:len(steps)-1])); err != nil {
+	if err := at.write(st.passOn(steps[:len(steps)-1]), nil); err != nil {
 		return out, fmt.Errorf("the files are as before, but yaya could not write that down, and the next undo is this one again: %w", err)
 	}
 	return out, nil
