@@ -143,6 +143,7 @@ func openCore(ctx context.Context, st *stores) (_ *core, err error) {
 		return nil, err
 	}
 	c.stopped = append(c.stopped, func(context.Context) error { return c.undone.Close() })
+	k.Sessions.SetEnded(c.undone.Forget)
 	c.files = tool_workspace.New(c.folder, st.guard, k.Artifacts)
 	c.files.KeepsUndo(c.undone.Store)
 	c.files.EditsFreely(func(id string) bool {

@@ -32,6 +32,7 @@ func WithSessions(g *Flags, f func(*session.Manager) error) (err error) {
 	if err != nil {
 		return err
 	}
+	m.SetEnded(func(id string) error { return forgetUndo(data, id) })
 	b := bus.New(bus.Config{Recorder: m})
 	m.Bind(b)
 	ctx, cancel := Shortly()

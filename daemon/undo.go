@@ -32,6 +32,15 @@ func openUndo(data *os.Root, secrets *masked.Secrets) (*undoable, error) {
 	return &undoable{steps.New(root, func(data []byte) bool { return secrets.String(string(data)) != string(data) }), root}, nil
 }
 
+// forgetUndo removes what would undo the changes of a session.
+func forgetUndo(data *os.Root, session string) error {
+	u, err := openUndo(data, nil) // it reads no content
+	if err != nil {
+		return err
+	}
+	return errors.Join(u.Forget(session), u.Close())
+}
+
 // Close closes the folder.
 func (u *undoable) Close() error { return u.root.Close() }
 

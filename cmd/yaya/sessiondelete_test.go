@@ -3,8 +3,13 @@ package main
 import (
 	"encoding/json"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/yaya-ai/yaya/internal/undo"
+	"github.com/yaya-ai/yaya/internal/workspace"
 )
 
 // REL-7: a deleted session is gone from the running yaya, through the API and the
@@ -57,5 +62,45 @@ func TestSessionDeleteAndPrune(t *testing.T) {
 	}
 	if code, _ := b.v1(http.MethodGet, "/sessions/"+id, ""); code != http.StatusNotFound {
 		t.Errorf("a pruned session is answered with %d, want 404", code)
+	}
+}
+
+// AGT-4, REL-7: without a running yaya, too, what would undo the changes of a session goes with it.
+func TestSessionDeleteForgetsChanges(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	ws := b.workspace()
+	for _, how := range []string{"delete", "archive"} {
+		b.in(ws, "run", "--session", how, "hello")
+		root, err := os.OpenRoot(filepath.Join(b.dir, "d", "undo"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = root.Close() })
+		w, err := (*workspace.Guard)(nil).Open(ws)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = w.Close() })
+		change, err := undo.New(root, func([]byte) bool { return false }).Begin(t.Context(), how, "shell", w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := change.Done(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		kept := func() []os.DirEntry {
+			all, err := os.ReadDir(root.Name())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return all
+		}
+		if len(kept()) != 1 {
+			t.Fatalf("%v is kept, want a folder", kept())
+		}
+		if b.must("session", how, how); len(kept()) > 0 {
+			t.Errorf("after yaya session %s, %v is kept", how, kept())
+		}
 	}
 }

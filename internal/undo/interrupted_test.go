@@ -311,3 +311,31 @@ func TestContentGoneWithThePower(t *testing.T) {
 		t.Errorf("Undo = %+v, %v, and the files are %q; want %q", got, err, b.tree(), want)
 	}
 }
+
+// A call may end after its session is forgotten, and a new session may have the same id: nothing of the old one
+// is kept, and the new one has its own changes.
+func TestForgetDuringACall(t *testing.T) {
+	b := newBench(t)
+	b.write("a", "one")
+	old, err := b.begin()
+	b.must(err)
+	b.must(b.s.Forget("s"))
+	next, err := b.begin()
+	b.must(err)
+	b.write("a", "two")
+	for _, c := range []*Change{old, next} {
+		_, err := c.Done(t.Context())
+		b.must(err)
+	}
+	if got, err := b.undo(); err != nil || got.Left != 0 || !slices.Equal(got.Files, []string{"a"}) {
+		t.Errorf("Undo = %+v, %v; want the change of the new session", got, err)
+	}
+	last, err := b.begin()
+	b.must(err)
+	b.must(b.s.Forget("s"))
+	_, err = last.Done(t.Context())
+	b.must(err)
+	if left, err := fs.ReadDir(b.root.FS(), "."); err != nil || len(left) > 0 {
+		t.Errorf("%v, %v are left of a session that is forgotten", left, err)
+	}
+}

@@ -169,7 +169,7 @@ func (k *kept) held() (g *group, p pending, err error) {
 	}
 	var seen map[string]known
 	if k.load(seenFile, &seen) != nil {
-		return nil, p, nil // as above
+		return nil, p, nil //nolint:nilerr // as above
 	}
 	for name, f := range seen {
 		g.first.at[name] = f.seen

@@ -129,19 +129,24 @@ type calls struct {
 	mu     sync.Mutex
 	open   *group // nil while none runs
 	looked bool   // at a whole workspace, by this process
+	gone   bool   // the session is forgotten
 }
 
 // of returns the calls of a session, locked.
 func (s *Store) of(session string) *calls {
-	s.mu.Lock()
-	c := s.sessions[session]
-	if c == nil {
-		c = &calls{}
-		s.sessions[session] = c
+	for {
+		s.mu.Lock()
+		c := s.sessions[session]
+		if c == nil {
+			c = &calls{}
+			s.sessions[session] = c
+		}
+		s.mu.Unlock()
+		if c.mu.Lock(); !c.gone {
+			return c
+		}
+		c.mu.Unlock()
 	}
-	s.mu.Unlock()
-	c.mu.Lock()
-	return c
 }
 
 // New returns a store that keeps its files in root, which stays the caller's. It keeps no content
@@ -170,6 +175,7 @@ type group struct {
 // Change is a call that may be changing files.
 type Change struct {
 	s       *Store
+	of      *calls
 	session string
 	w       *workspace.Workspace
 }
@@ -261,22 +267,22 @@ func (s *Store) Begin(ctx context.Context, session, tool string, w *workspace.Wo
 	}
 	g.calls++
 	of.open = g
-	return &Change{s, session, w}, nil
+	return &Change{s, of, session, w}, nil
 }
 
 // Done compares the files with their state at Begin, and keeps the difference. Of calls that
 // overlap, the last one does it. same reports that no file of the workspace has changed; it is
 // false if Done cannot know.
 func (c *Change) Done(ctx context.Context) (same bool, err error) {
-	s := c.s
-	of := s.of(c.session)
+	of := c.of
+	of.mu.Lock()
 	defer of.mu.Unlock()
 	g := of.open
-	if g.calls--; g.calls > 0 {
+	if g.calls--; g.calls > 0 || of.gone {
 		return false, nil
 	}
 	of.open = nil
-	at, err := s.folder(c.session)
+	at, err := c.s.folder(c.session)
 	if err != nil {
 		return false, err
 	}
@@ -410,6 +416,7 @@ func (s *Store) Undo(ctx context.Context, session string, open func(dir string) 
 func (s *Store) Forget(session string) error {
 	of := s.of(session)
 	defer of.mu.Unlock()
+	of.gone = true // calls that still run have nothing to write down
 	s.mu.Lock()
 	delete(s.sessions, session)
 	s.mu.Unlock()

@@ -340,3 +340,28 @@ func TestStale(t *testing.T) {
 		t.Errorf("got %+v, %v, want none", got, err)
 	}
 }
+
+// What others keep of a session goes with it, when it is deleted or archived, and not when it is reset: the
+// session goes on then, whether or not its tape is kept.
+func TestEnded(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	var ended []string
+	w.SetEnded(func(id string) error { ended = append(ended, id); return nil })
+	for _, id := range []string{"deleted", "archived", "reset"} {
+		w.say(id, "hello")
+	}
+	for _, keep := range []bool{false, true} {
+		if _, err := w.open("reset").Reset(keep); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := w.Delete("deleted", "", nil)
+	if _, aerr := w.Archive("archived", ""); err != nil || aerr != nil || !slices.Equal(ended, []string{"deleted", "archived"}) {
+		t.Errorf("ended: %q, %v, %v; want the deleted session and the archived one", ended, err, aerr)
+	}
+	no := errors.New("no")
+	w.SetEnded(func(string) error { return no })
+	if _, err := w.Delete("reset", "", nil); !errors.Is(err, no) {
+		t.Errorf("Delete = %v, want what is left", err)
+	}
+}

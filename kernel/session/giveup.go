@@ -77,6 +77,9 @@ func (m *Manager) putAway(id string) error {
 		}
 		log.Msg("a session was put away, because the cluster has another copy of it")
 		m.deleted(s.id)
+		if s.id == id {
+			errs = append(errs, m.ended(id))
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -112,6 +112,7 @@ type Manager struct {
 	giving   sync.Mutex               // held while a session is given up
 	// atRest is called for what needs a session at rest, see [Manager.SetAtRest].
 	atRest func(id string, s *Session, act func() error) error
+	ended  func(id string) error // see [Manager.SetEnded]
 }
 
 // OpenManager prepares the data directory. Bind must be called before sessions
@@ -129,7 +130,7 @@ func OpenManager(cfg Config) (*Manager, error) {
 	}
 	cfg.Workspace = ws
 	return &Manager{cfg: cfg, sessions: map[string]*Session{}, resting: map[string]weak.Pointer[Session]{}, adopting: map[string]chan struct{}{}, index: newIndex(cfg.FS, cfg.Log),
-		atRest: func(_ string, _ *Session, act func() error) error { return act() }}, nil
+		atRest: func(_ string, _ *Session, act func() error) error { return act() }, ended: func(string) error { return nil }}, nil
 }
 
 // Bind sets the bus on which the manager announces changes of sessions.
@@ -139,6 +140,10 @@ func (m *Manager) Bind(b *bus.Bus) { m.bus = b }
 // act while nothing runs in the session of that id or begins, and else returns an [ErrBusy]. s is nil
 // for a deletion. Call it before sessions are opened.
 func (m *Manager) SetAtRest(f func(id string, s *Session, act func() error) error) { m.atRest = f }
+
+// SetEnded has f remove what others keep of a session, when that was deleted, archived, or put away. A reset
+// session goes on. Call it before sessions are opened.
+func (m *Manager) SetEnded(f func(id string) error) { m.ended = f }
 
 // Run reaps silent connections and closes idle tapes until ctx ends.
 func (m *Manager) Run(ctx context.Context) error {

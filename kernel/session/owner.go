@@ -107,13 +107,14 @@ func (m *Manager) stays(id string) (bool, error) {
 
 // forgotten says that a session is gone, or that a sub-agent of one is.
 func (m *Manager) forgotten(id string) error {
-	switch {
-	case m.cfg.Owner == nil:
-		return nil
-	case event.Root(id) == id:
-		return m.cfg.Owner.Gone(context.Background(), id)
+	if event.Root(id) != id {
+		return nil // the files of its session follow again when one of them is missed
 	}
-	return nil // the files of its session follow again when one of them is missed
+	err := m.ended(id)
+	if m.cfg.Owner != nil {
+		err = errors.Join(err, m.cfg.Owner.Gone(context.Background(), id))
+	}
+	return err
 }
 
 // Away returns the sessions of other nodes that do not answer, as far as they were copied.

@@ -89,8 +89,10 @@ func TestGivenUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	owner.by = "north"
-	if err := m.GiveUp("s"); err != nil {
-		t.Fatal(err)
+	ended := ""
+	m.SetEnded(func(id string) error { ended += id; return nil })
+	if err := m.GiveUp("s"); err != nil || ended != "s" {
+		t.Fatalf("GiveUp = %v, and %q ended; want s", err, ended)
 	}
 	if err := s.kept(t.Context(), f); !errors.Is(err, ErrElsewhere) {
 		t.Errorf("kept() = %v, want that it is elsewhere", err)

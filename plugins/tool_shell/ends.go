@@ -25,10 +25,8 @@ func (p *Plugin) OnEvent(_ context.Context, ev event.Event, _ plugin.Context) er
 		p.End(e.SessionID)
 	case event.SessionArchived:
 		p.End(e.SessionID)
-		return p.forget(e.SessionID)
 	case event.SessionDeleted:
 		p.End(e.SessionID)
-		return p.forget(e.SessionID)
 	case event.TurnCompleted, event.TurnFailed, event.TurnCancelled:
 		if event.Root(ev.SessionID) != ev.SessionID {
 			p.halt(ev.SessionID)

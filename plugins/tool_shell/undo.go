@@ -26,11 +26,3 @@ func (p *Plugin) watchFiles(ctx context.Context, call tool.Call, s *setting) (en
 		return same, ""
 	}
 }
-
-// forget removes what would undo the changes of a session that ends.
-func (p *Plugin) forget(session string) error {
-	if p.cfg.Undo == nil || event.Root(session) != session {
-		return nil
-	}
-	return p.cfg.Undo.Forget(session)
-}
