@@ -34,15 +34,22 @@ func (s *Service) describeUndo() {
 	})
 }
 
-// undo undoes the last step of a session and tells the model, which has its changes in mind.
-func (s *Service) undo(ctx context.Context, id string) (undo.Undone, error) {
+// undo undoes the last step of a session and tells the model, which has its changes in mind. No turn begins
+// meanwhile: it would patch what it has read before.
+func (s *Service) undo(ctx context.Context, id string) (done undo.Undone, err error) {
 	k, _, err := s.steer(ctx, id)
 	if err != nil {
 		return undo.Undone{}, err
 	}
-	if !s.cfg.Loop.Resting(id) {
-		return undo.Undone{}, session.ErrBusy
-	}
+	err = s.cfg.Loop.AtRest(id, k, func() error {
+		done, err = s.undoAtRest(ctx, k)
+		return err
+	})
+	return done, err
+}
+
+func (s *Service) undoAtRest(ctx context.Context, k *session.Session) (undo.Undone, error) {
+	id := k.ID()
 	done, err := undo.Undone{}, undo.ErrNothing
 	if s.cfg.Undo != nil {
 		done, err = s.cfg.Undo(ctx, id)

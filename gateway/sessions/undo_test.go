@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/yaya-ai/yaya/gateway/sessions"
 	"github.com/yaya-ai/yaya/internal/undo"
@@ -65,5 +66,47 @@ func TestUndoAnswers(t *testing.T) {
 				t.Errorf("the model gets a note: %v, want %v", noted, !noted)
 			}
 		})
+	}
+}
+
+// AGT-4: a turn begins before an undo, which is refused then, or after it, with the note.
+func TestUndoBeforeATurn(t *testing.T) {
+	var w *world
+	var id string
+	said, undone := make(chan struct{}), false
+	w = newWorld(t, oneWrite, func(c *sessions.Config) {
+		c.Undo = func(context.Context, string) (undo.Undone, error) {
+			go func() {
+				defer close(said)
+				w.say(id, "hello")
+			}()
+			select {
+			case <-said:
+			case <-time.After(300 * time.Millisecond): // it waits for the undo
+			}
+			undone = true
+			return undo.Undone{Folder: "/ws", Files: []string{"a"}}, nil
+		}
+	})
+	id = w.create()
+	w.must("POST", "/v1/sessions/"+id+"/undo", "", http.StatusOK)
+	<-said
+	k, err := w.k.Sessions.Find(id, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	order := ""
+	if err := k.Entries(0, func(e session.Entry) error {
+		for _, text := range []string{"The user has undone", "hello"} {
+			if strings.Contains(string(e.Payload), text) {
+				order += text + ", "
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if !undone || !strings.HasPrefix(order, "The user has undone, hello") {
+		t.Errorf("the tape has %q, want the note first", order)
 	}
 }
