@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"os"
 	"path"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/yaya-ai/yaya/internal/workspace"
 )
@@ -263,7 +265,7 @@ const maxInIt = 5
 
 // inIt is the reason why a folder that a step has made stays.
 func inIt(w *workspace.Workspace, p string) error {
-	dir, err := w.Root().Open(p)
+	dir, err := w.Root().OpenFile(p, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return err
 	}

@@ -78,7 +78,7 @@ func walk(w *workspace.Workspace, at string, visit fs.WalkDirFunc) error {
 		return err
 	}
 	if info.IsDir() {
-		return fs.WalkDir(w.Root().FS(), at, visit)
+		return fs.WalkDir(w.FS(), at, visit)
 	}
 	return visit(at, fs.FileInfoToDirEntry(info), nil)
 }

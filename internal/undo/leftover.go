@@ -53,7 +53,7 @@ func (k *kept) tidyStep(w *workspace.Workspace, st step) error {
 		if _, there, err := folderMode(w, dir); !there || err != nil || obstacleAbove(w, dir) != "" {
 			continue
 		}
-		entries, err := fs.ReadDir(w.Root().FS(), dir)
+		entries, err := fs.ReadDir(w.FS(), dir)
 		errs = append(errs, err)
 		var temps []string
 		for _, e := range entries {

@@ -16,6 +16,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -77,6 +78,29 @@ func (w *Workspace) Dir() string { return w.dir }
 
 // Root returns the folder.
 func (w *Workspace) Root() *os.Root { return w.root }
+
+// FS returns the folder for [fs.WalkDir] and [fs.ReadDir]. A pipe that takes a folder's place meanwhile is not
+// waited for.
+func (w *Workspace) FS() fs.FS { return tree{w.root.FS(), w.root} }
+
+type tree struct {
+	fs.FS
+	root *os.Root
+}
+
+// Stat implements [fs.StatFS].
+func (t tree) Stat(name string) (fs.FileInfo, error) { return t.root.Stat(name) }
+
+// ReadDir implements [fs.ReadDirFS].
+func (t tree) ReadDir(name string) ([]fs.DirEntry, error) {
+	dir, err := t.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := dir.ReadDir(-1)
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return entries, errors.Join(err, dir.Close())
+}
 
 // Clean makes a path one inside the workspace: relative, with slashes, "." for the
 // folder itself. A path may be absolute if it is the workspace's.
@@ -207,7 +231,7 @@ func (w *Workspace) WalkAll(ctx context.Context, p string, visit func(e Entry) e
 	if _, err := w.real(p); err != nil {
 		return err
 	}
-	fsys := w.root.FS()
+	fsys := w.FS()
 	var patterns []gitignore.Pattern
 	for dir := "."; ; { // those of the folders above count, too
 		patterns = append(patterns, w.ignored(dir)...)
