@@ -291,6 +291,19 @@ func (c *Change) Done(ctx context.Context) (same bool, err error) {
 	return same, errors.Join(err, at.end(ctx, pending{ID: g.id, Dir: g.dir, At: g.at, Tools: g.tools}, err))
 }
 
+// Missed notes that a call may have changed files although [Store.Begin] has failed: an undo says so before it
+// undoes the change before.
+func (s *Store) Missed(session, tool string, w *workspace.Workspace) error {
+	of := s.of(session)
+	defer of.mu.Unlock()
+	at, err := s.folder(session)
+	if err != nil {
+		return err
+	}
+	defer at.close()
+	return at.add(step{Dir: w.Dir(), Tools: []string{tool}, Time: time.Now().UTC(), Lost: true}, nil)
+}
+
 // finish keeps the difference of the files to their state before the group.
 func (g *group) finish(ctx context.Context, at *kept, w *workspace.Workspace) (same bool, err error) {
 	st := step{ID: g.id, Dir: g.dir, At: g.at, Tools: g.tools, Time: time.Now().UTC()}

@@ -467,6 +467,26 @@ func TestUndoBesideABackgroundCommand(t *testing.T) {
 	}
 }
 
+// AGT-4: an undo says that it does not undo a command before which the files could not be noted.
+func TestUndoOfACommandThatIsNotNoted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	reopen := func(dir string) (*workspace.Workspace, error) { return (*workspace.Guard)(nil).Open(dir) }
+	other, err := reopen(t.TempDir())
+	must(t, err)
+	t.Cleanup(func() { _ = other.Close() })
+	elsewhere, err := w.undo.Begin(t.Context(), "s", "shell", other)
+	must(t, err)
+	if res := w.shell("echo b >b.txt"); !strings.Contains(res.Text(), "cannot be undone") {
+		t.Errorf("the result says %q, want that the change cannot be undone", res.Text())
+	}
+	_, err = elsewhere.Done(t.Context())
+	must(t, err)
+	if done, err := w.undo.Undo(t.Context(), "s", reopen); err != nil || len(done.Files) > 0 || len(done.Remaining) != 1 {
+		t.Errorf("Undo = %+v, %v; want that the change stays", done, err)
+	}
+}
+
 // Nobody is asked about a host when the call that would show it is over. Hosts that the session
 // may reach are reached.
 func TestHostsOfABackgroundCommand(t *testing.T) {

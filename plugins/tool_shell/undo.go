@@ -2,6 +2,7 @@ package tool_shell //nolint:staticcheck // plugins are named after what the conf
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/yaya-ai/yaya/kernel/event"
@@ -16,9 +17,12 @@ func (p *Plugin) watchFiles(ctx context.Context, call tool.Call, s *setting) (en
 		return func(context.Context) (bool, string) { return false, "" }
 	}
 	change, err := p.cfg.Undo.Begin(ctx, event.Root(call.SessionID), call.Name, s.at.w)
+	runs := ctx.Err() == nil
 	return func(ctx context.Context) (same bool, note string) {
 		if err == nil {
 			same, err = change.Done(context.WithoutCancel(ctx))
+		} else if runs {
+			err = errors.Join(err, p.cfg.Undo.Missed(event.Root(call.SessionID), call.Name, s.at.w))
 		}
 		if err != nil && ctx.Err() == nil {
 			return false, fmt.Sprintf("[changes of files by this command cannot be undone: %v]", err)

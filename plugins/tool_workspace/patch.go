@@ -217,6 +217,8 @@ func (p *Plugin) write(ctx context.Context, call tool.Call, w *workspace.Workspa
 	err = w.Apply(edits)
 	if uerr == nil {
 		_, uerr = change.Done(context.WithoutCancel(ctx))
+	} else if err == nil {
+		uerr = errors.Join(uerr, p.undo.Missed(event.Root(call.SessionID), call.Name, w))
 	}
 	if uerr != nil {
 		kept = fmt.Sprintf("\n[this change cannot be undone: %v]", uerr)
