@@ -1,5 +1,5 @@
-// Package llm_openai connects to any service with OpenAI's chat completions API, through
-// sashabaranov/go-openai.
+// Package llm_openai connects to any service with OpenAI's chat completions API. The forms of requests
+// and answers are those of sashabaranov/go-openai.
 package llm_openai //nolint:staticcheck // plugins are named after what the configuration calls them
 
 import (
@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strings"
@@ -30,15 +29,14 @@ const Name = "llm-openai"
 // DefaultModel is the model of an instance that names none.
 const DefaultModel = "gpt-4o-mini"
 
+const address = "https://api.openai.com/v1"
+
 // New returns the plugin.
 func New(env provider.Env) *provider.Plugin {
 	return provider.New(provider.Service{
-		Name: Name, ID: "openai", Model: DefaultModel, AddressVar: "OPENAI_BASE_URL", KeyVars: []string{"OPENAI_API_KEY"}, Address: "https://api.openai.com/v1",
+		Name: Name, ID: "openai", Model: DefaultModel, AddressVar: "OPENAI_BASE_URL", KeyVars: []string{"OPENAI_API_KEY"}, Address: address,
 		Client: func(s provider.Settings) llm.Provider {
-			cfg := openai.DefaultConfig(s.Key)
-			cfg.HTTPClient = s.HTTP
-			cfg.BaseURL = cmp.Or(s.BaseURL, cfg.BaseURL)
-			return &client{id: s.ID, model: s.Model, effort: s.Effort, key: s.Key, base: cfg.BaseURL, http: s.HTTP, api: openai.NewClientWithConfig(cfg)}
+			return &client{id: s.ID, model: s.Model, effort: s.Effort, key: s.Key, base: cmp.Or(s.BaseURL, address), http: s.HTTP}
 		},
 	}, env)
 }
@@ -47,7 +45,6 @@ func New(env provider.Env) *provider.Plugin {
 type client struct {
 	id, model, effort, key, base string
 	http                         *llmhttp.Client
-	api                          *openai.Client
 	blind                        sync.Map // when models have refused pictures of tools, by name
 }
 
@@ -114,11 +111,12 @@ func (c *client) generate(ctx context.Context, req llm.Request) (llm.Stream, err
 	for _, t := range req.Tools {
 		r.Tools = append(r.Tools, openai.Tool{Type: openai.ToolTypeFunction, Function: &openai.FunctionDefinition{Name: t.Name, Description: t.Description, Parameters: t.Parameters}})
 	}
-	s, err := c.api.CreateChatCompletionStream(ctx, r)
+	r.Stream = true
+	body, err := c.http.Post(ctx, c.base+"/chat/completions", map[string]string{"Authorization": llmhttp.Bearer(c.key)}, r)
 	if err != nil {
-		return nil, translate(err)
+		return nil, provider.Failed(err)
 	}
-	return &stream{s: s, index: -1}, nil
+	return newStream(body), nil
 }
 
 // sightless returns a request without the pictures of tools.
@@ -171,7 +169,7 @@ func messages(req llm.Request) []openai.ChatCompletionMessage {
 			om.Content, om.MultiContent = "", parts(m.Content, m.Images)
 		}
 		for _, tc := range m.ToolCalls {
-			om.ToolCalls = append(om.ToolCalls, openai.ToolCall{ID: tc.ID, Type: openai.ToolTypeFunction, Function: openai.FunctionCall{Name: tc.Name, Arguments: string(tc.Args)}})
+			om.ToolCalls = append(om.ToolCalls, openai.ToolCall{ID: tc.ID, Type: openai.ToolTypeFunction, Function: openai.FunctionCall{Name: provider.ToolName(tc.Name), Arguments: provider.ObjectText(tc.Args)}})
 		}
 		out = append(out, om)
 	}
@@ -187,122 +185,3 @@ func parts(text string, images []event.Image) []openai.ChatMessagePart {
 	}
 	return out
 }
-
-// translate converts the SDK's errors to those of the contract.
-func translate(err error) error {
-	if e, ok := errors.AsType[*openai.APIError](err); ok {
-		if e.HTTPStatusCode >= 400 {
-			return llm.Explain(&llm.Error{Kind: event.LLMStatus, StatusCode: e.HTTPStatusCode, Err: errors.New(e.Message)}, e.Type, fmt.Sprint(e.Code))
-		}
-		// Some services report errors within a stream, with status 200.
-		return llm.Explain(&llm.Error{Kind: event.LLMOther, Err: errors.New(cmp.Or(e.Message, "the service reports an error without a message"))}, e.Type, fmt.Sprint(e.Code))
-	}
-	if errors.Is(err, openai.ErrTooManyEmptyStreamMessages) {
-		return &llm.Error{Kind: event.LLMConnection, Err: err}
-	}
-	return provider.Failed(err)
-}
-
-// stops are the reasons that have a name in the contract.
-var stops = map[openai.FinishReason]event.StopReason{
-	openai.FinishReasonStop: event.StopEnd, openai.FinishReasonToolCalls: event.StopToolCalls, openai.FinishReasonFunctionCall: event.StopToolCalls,
-	openai.FinishReasonLength: event.StopLength, openai.FinishReasonContentFilter: event.StopRefusal,
-}
-
-// stream is an answer in progress.
-type stream struct {
-	s       *openai.ChatCompletionStream
-	usage   event.Usage
-	ended   bool             // a finish reason has arrived
-	refused bool             // its text is the words of a refusal
-	stop    event.StopReason // that reason, until it is passed on
-	index   int              // of the tool call in progress
-	calls   map[string]int   // indexes by id
-	parts   []llm.Part
-}
-
-// Next implements [llm.Stream].
-func (s *stream) Next() (llm.Part, error) {
-	for len(s.parts) == 0 {
-		r, err := s.s.Recv()
-		if errors.Is(err, io.EOF) {
-			if !s.ended {
-				return llm.Part{}, provider.BrokeOff()
-			}
-			if stop := s.stop; stop != "" {
-				s.stop = ""
-				return llm.Part{Stop: stop}, nil
-			}
-			return llm.Part{}, io.EOF
-		}
-		if err != nil {
-			return llm.Part{}, translate(err)
-		}
-		if u := r.Usage; u != nil {
-			cached := 0
-			if u.PromptTokensDetails != nil {
-				cached = u.PromptTokensDetails.CachedTokens
-			}
-			s.usage = llm.NewUsage(u.PromptTokens-cached, cached, 0, u.CompletionTokens)
-		}
-		for _, ch := range r.Choices {
-			if ch.Index != 0 {
-				continue
-			}
-			if ch.FinishReason != "" {
-				s.ended = true
-				s.stop = stops[ch.FinishReason]
-			}
-			s.refused = s.refused || ch.Delta.Refusal != ""
-			if s.refused && s.ended {
-				s.stop = event.StopRefusal
-			}
-			if text := ch.Delta.Content + ch.Delta.Refusal; text != "" {
-				s.parts = append(s.parts, llm.Part{Content: text})
-			}
-			for _, tc := range ch.Delta.ToolCalls {
-				s.parts = append(s.parts, llm.Part{ToolCall: &llm.ToolCallPart{Index: s.count(tc), ID: tc.ID, Name: tc.Function.Name, Args: tc.Function.Arguments}})
-			}
-		}
-	}
-	part := s.parts[0]
-	s.parts = s.parts[1:]
-	return part, nil
-}
-
-// count returns the index of the call that a fragment belongs to. Some services omit it, or
-// send each whole call with index 0: a new id means a new call.
-func (s *stream) count(tc openai.ToolCall) int {
-	if i, known := s.calls[tc.ID]; known && tc.ID != "" {
-		s.index = i
-		return i
-	}
-	switch {
-	case tc.Index != nil && (tc.ID == "" || !s.taken(*tc.Index)):
-		s.index = *tc.Index
-	case tc.ID != "" || s.index < 0:
-		s.index = len(s.calls)
-	}
-	if tc.ID != "" {
-		if s.calls == nil {
-			s.calls = map[string]int{}
-		}
-		s.calls[tc.ID] = s.index
-	}
-	return s.index
-}
-
-func (s *stream) taken(index int) bool {
-	for _, i := range s.calls {
-		if i == index {
-			return true
-		}
-	}
-	return false
-}
-
-// Usage implements [llm.Stream].
-func (s *stream) Usage() event.Usage { return s.usage }
-
-// Close implements [llm.Stream].
-func (s *stream) Close() error { return s.s.Close() }

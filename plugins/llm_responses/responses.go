@@ -152,7 +152,7 @@ func input(history []event.Message, by string) []any {
 					out = append(out, message{"message", m.Role, []part{{Type: "output_text", Text: m.Content}}})
 				}
 			}, func(tc event.ToolCall) {
-				out = append(out, call{"function_call", known.Add(tc.ID), provider.ToolName(tc.Name), string(tc.Args)})
+				out = append(out, call{"function_call", known.Add(tc.ID), provider.ToolName(tc.Name), provider.ObjectText(tc.Args)})
 			})
 		case "tool":
 			o := output{"function_call_output", known.Of(m.ToolCallID), m.Content}

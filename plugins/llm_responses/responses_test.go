@@ -81,7 +81,7 @@ func TestRequest(t *testing.T) {
 	w := load(t, s.URL, map[string]string{"thinking_effort": `"high"`, "max_tokens": `4000`})
 	w.Answer(event.LLMRequest{Provider: "work", Tools: []event.ToolSchema{{Name: "ls", Description: "lists", Parameters: []byte(`{"type":"object"}`)}, {Name: "now"}}, Messages: []event.Message{
 		{Role: "system", Content: "be good"}, {Role: "user", Content: "look", Images: []event.Image{{MimeType: "image/png", Data: []byte("PNG")}}},
-		{Role: "assistant", Content: "so:", ToolCalls: []event.ToolCall{{ID: "c0", Name: "ls", Args: []byte(`{"n":1}`)}, {ID: "functions.ls:0", Name: "a b", Args: []byte(`{}`)}}, Reasoning: []event.Reasoning{
+		{Role: "assistant", Content: "so:", ToolCalls: []event.ToolCall{{ID: "c0", Name: "ls", Args: []byte(`{"n":1}`)}, {ID: "functions.ls:0", Name: "a b", Args: []byte(`"{"`)}}, Reasoning: []event.Reasoning{
 			{Text: "first", Data: []byte(`{"id":"rs_1","summary":[],"encrypted_content":"e1"}`), By: "work/gpt-5"}, {Text: "another's", Data: []byte(`{"encrypted_content":"e2"}`), By: "work/gpt-4"}, {Text: "not encrypted"},
 			{Data: []byte(`{"id":"rs_2","summary":[],"encrypted_content":"e3"}`), By: "work/gpt-5", Calls: 1},
 		}},
@@ -96,7 +96,7 @@ func TestRequest(t *testing.T) {
 		"tools": `[{"description":"lists","name":"ls","parameters":{"type":"object"},"strict":false,"type":"function"},{"name":"now","parameters":{"properties":{},"type":"object"},"strict":false,"type":"function"}]`,
 		"input": `[{"content":[{"text":"look","type":"input_text"},{"image_url":"data:image/png;base64,UE5H","type":"input_image"}],"role":"user","type":"message"},` +
 			`{"encrypted_content":"e1","id":"rs_1","summary":[],"type":"reasoning"},{"content":[{"text":"so:","type":"output_text"}],"role":"assistant","type":"message"},` +
-			`{"arguments":"{\"n\":1}","call_id":"c0","name":"ls","type":"function_call"},{"encrypted_content":"e3","id":"rs_2","summary":[],"type":"reasoning"},{"arguments":"{}","call_id":"call_1","name":"invalid_tool","type":"function_call"},` +
+			`{"arguments":"{\"n\":1}","call_id":"c0","name":"ls","type":"function_call"},{"encrypted_content":"e3","id":"rs_2","summary":[],"type":"reasoning"},{"arguments":"{\"arguments\":\"{\"}","call_id":"call_1","name":"invalid_tool","type":"function_call"},` +
 			`{"call_id":"c0","output":[{"text":"files","type":"input_text"},{"image_url":"data:image/jpeg;base64,SlBH","type":"input_image"}],"type":"function_call_output"},{"call_id":"call_1","output":"refused","type":"function_call_output"}]`,
 	} {
 		if got := providertest.JSON(t, r.Body[member]); got != want {

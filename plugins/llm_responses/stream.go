@@ -1,7 +1,6 @@
 package llm_responses //nolint:staticcheck // plugins are named after what the configuration calls them
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -184,18 +183,11 @@ func (s *stream) reasoning(i item) *event.Reasoning {
 	return r
 }
 
-// statuses are those of the service's codes of errors within a stream.
-var statuses = map[string]int{"rate_limit_exceeded": 429, "server_error": 500, "server_is_overloaded": 503, "slow_down": 503, "invalid_prompt": 400, "context_length_exceeded": 400, "insufficient_quota": 402}
-
 func failed(f *failure) error {
 	if f == nil {
-		f = &failure{Message: "the service reports an error without a message"}
+		f = new(failure)
 	}
-	e := &llm.Error{Kind: event.LLMOther, Err: errors.New(cmp.Or(f.Message, f.Code, f.Type))}
-	if status := statuses[f.Code]; status != 0 {
-		e.Kind, e.StatusCode = event.LLMStatus, status
-	}
-	return llm.Explain(e, f.Code)
+	return provider.Reported(f.Code, f.Type, f.Message)
 }
 
 // Usage implements [llm.Stream].

@@ -1,10 +1,12 @@
 package provider
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 
 	"github.com/yaya-ai/yaya/internal/lazyregexp"
 	"github.com/yaya-ai/yaya/internal/llmhttp"
@@ -96,6 +98,20 @@ func Object(args json.RawMessage) any {
 	return args
 }
 
+// ObjectText is [Object] as JSON.
+func ObjectText(args json.RawMessage) string {
+	switch o := Object(args).(type) {
+	case map[string]json.RawMessage:
+		raw, err := json.Marshal(o)
+		if err != nil { // args are not JSON
+			return "{}"
+		}
+		return string(raw)
+	default:
+		return string(args)
+	}
+}
+
 // Failed translates an error of a request or its stream to that of the contract.
 func Failed(err error) error {
 	if e, ok := errors.AsType[*llmhttp.StatusError](err); ok {
@@ -110,4 +126,25 @@ func Failed(err error) error {
 // BrokeOff is the error of a stream that ended before its answer.
 func BrokeOff() error {
 	return &llm.Error{Kind: event.LLMConnection, Err: errors.New("the answer broke off")}
+}
+
+// statuses are those of the codes and types of errors that OpenAI's APIs report within a stream, whose
+// status is 200.
+var statuses = map[string]int{
+	"rate_limit_exceeded": 429, "server_error": 500, "server_is_overloaded": 503, "slow_down": 503, "invalid_prompt": 400,
+	"context_length_exceeded": 400, "insufficient_quota": 402,
+}
+
+// Reported is the error that OpenAI's APIs, and those that copy them, report within an answer: its code,
+// which may be a status, its type and its text.
+func Reported(code, kind, message string) error {
+	e := &llm.Error{Kind: event.LLMOther, Err: errors.New(cmp.Or(message, code, kind, "the service reports an error without a message"))}
+	status, err := strconv.Atoi(code)
+	if err != nil || status < 400 || status > 599 {
+		status = cmp.Or(statuses[code], statuses[kind])
+	}
+	if status != 0 {
+		e.Kind, e.StatusCode = event.LLMStatus, status
+	}
+	return llm.Explain(e, code, kind)
 }
