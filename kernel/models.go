@@ -22,7 +22,7 @@ func (k *Kernel) model(provider, model string) loop.Model {
 	}
 	out := loop.Model{ID: cmp.Or(model, k.modelOf(*i))}
 	facts := k.cfg.Models.Of(*i, out.ID, k.service(*i))
-	out.Blind, out.Priced, out.Likely = !facts.Pictures, facts.Prices != nil, facts.Room()
+	out.Blind, out.Priced, out.Likely, out.Cost = !facts.Pictures, facts.Prices != nil, facts.Room(), facts.Cost
 	if n, ok := number(k.setting(*i, config.WindowField)); ok {
 		out.Window = n
 	} else if n, ok := number(k.Plugins.Default(i.Plugin, config.WindowField)); ok { // which the plugin asks for

@@ -9,7 +9,7 @@ import (
 )
 
 // USE-6: the text of an answer that was interrupted or broke off is shown, although it is not the answer
-// to a request; calls that a strategy makes are not.
+// to a request, and counts in the usage; calls that a strategy makes are not and do not.
 func TestUnfinishedAnswersAreShown(t *testing.T) {
 	for stop, want := range map[event.StopReason]bool{event.StopInterrupted: true, event.StopBroken: true, event.StopEnd: false} {
 		data, err := json.Marshal(event.LLMResponse{Text: "half", StopReason: stop})
@@ -19,6 +19,15 @@ func TestUnfinishedAnswersAreShown(t *testing.T) {
 		typ, got, ok := note(session.Note{Name: event.LLMCallResponse.Name(), Data: data})
 		if out, _ := got.(outputData); ok != want || (ok && (typ != OutputCompleted || out.Text != "half")) {
 			t.Errorf("%s is shown: %v as %s %+v, want %v", stop, ok, typ, got, want)
+		}
+		var r record
+		data, err = json.Marshal(event.LLMResponse{StopReason: stop, Model: "m", CostUSD: 2, Usage: event.Usage{Total: 7}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.note(session.Note{Name: event.LLMCallResponse.Name(), Data: data}, "t", nil)
+		if counts := r.Usage.Steps == 1 && r.Usage.CostUSD == 2; counts != want {
+			t.Errorf("%s counts in the usage: %+v, want %v", stop, r.Usage, want)
 		}
 	}
 }

@@ -322,7 +322,7 @@ func note(n session.Note) (string, any, bool) {
 	case event.TurnStarted:
 		return TurnStarted, turnData{p.Model}, true
 	case event.LLMResponse:
-		if p.StopReason == event.StopInterrupted || p.StopReason == event.StopBroken {
+		if p.Partial() {
 			return OutputCompleted, outputData{Text: p.Text, ToolCalls: calls(nil)}, true
 		}
 		if p.RequestID == "" { // calls that the strategy makes

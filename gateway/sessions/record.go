@@ -240,7 +240,7 @@ func (r *record) note(n session.Note, turn string, price func(model string, u ev
 		}
 	case event.LLMCallResponse.Name():
 		var l event.LLMResponse
-		if json.Unmarshal(n.Data, &l) == nil && l.RequestID != "" { // else the strategy has said it
+		if json.Unmarshal(n.Data, &l) == nil && (l.RequestID != "" || l.Partial()) { // else the strategy has said it
 			r.Usage.Usage = llm.Add(r.Usage.Usage, l.Usage)
 			r.Usage.Steps++
 			if l.Model != "" || l.CostUSD > 0 { // else an older tape's, or a plugin's that does not say

@@ -56,6 +56,12 @@ type LLMResponse struct {
 	Request
 }
 
+// Partial reports whether it is the part of an answer that was written until the call ended on its way.
+// It is not the answer to a request, and its usage is estimated.
+func (r LLMResponse) Partial() bool {
+	return r.StopReason == StopInterrupted || r.StopReason == StopBroken
+}
+
 // StopReason is why a model's answer ended.
 type StopReason string
 

@@ -200,7 +200,7 @@ func (r *Runner) run(ctx context.Context, ev event.Event, p Provider, req Reques
 	for attempt := 1; ; attempt++ {
 		streamed := false
 		res, err := r.attempt(ctx, p, req, func(d event.LLMDelta) {
-			streamed = streamed || d.Content != ""
+			streamed = streamed || strings.TrimSpace(d.Content) != ""
 			d.Request = event.Request{RequestID: ev.ID}
 			r.emit(event.LLMCallDelta.Name(), ev.SessionID, d)
 		})

@@ -59,6 +59,18 @@ func (t *turn) took(r event.LLMResponse) (whole bool, err error) {
 	return true, nil
 }
 
+// whole takes the answer so far for whole. The tape says so: the next answer on it is not the rest.
+func (t *turn) whole() error {
+	end := event.LLMResponse{StopReason: event.StopEnd}
+	ev, err := bus.Publish(t.l.kernel.ForTurn(t.id), event.LLMCallResponse, t.thread.id, end)
+	if err != nil {
+		return &stepError{"storage", err}
+	}
+	t.observe(ev)
+	_, err = t.took(end)
+	return err
+}
+
 // stopReason returns why the last answer ended, if it was not finished.
 func (t *turn) stopReason() event.StopReason {
 	if t.declined {
@@ -70,7 +82,7 @@ func (t *turn) stopReason() event.StopReason {
 // broke keeps what the model had written of an answer that has failed on its way, since whoever has
 // read it may refer to it. It reports whether the model is asked for the rest, after a pause: then the
 // answer is all of it together, and a reader gets nothing twice. No call of such an answer has run.
-func (t *turn) broke(e event.LLMError) (again bool, err error) {
+func (t *turn) broke(req event.LLMRequest, e event.LLMError) (again bool, err error) {
 	t.mu.Lock()
 	written := t.written.String()
 	t.written.Reset()
@@ -78,7 +90,7 @@ func (t *turn) broke(e event.LLMError) (again bool, err error) {
 	if strings.TrimSpace(written) == "" {
 		return false, nil
 	}
-	t.keep(written, event.StopBroken)
+	t.keep(req, written, event.StopBroken)
 	t.cut += written
 	t.broken = true
 	if t.breaks++; t.breaks > maxBreaks || !e.Unavailable() {

@@ -176,6 +176,8 @@ type Model struct {
 	Blind  bool   // it takes no pictures
 	Priced bool   // its prices are known
 	Free   bool   // nobody pays for its calls
+	// Cost returns what the tokens of a call cost, in US dollars, as far as prices are known; nil: nothing.
+	Cost func(u event.Usage) float64
 }
 
 // Loop runs the turns of all sessions.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/yaya-ai/yaya/kernel/bus"
 	"github.com/yaya-ai/yaya/kernel/event"
+	"github.com/yaya-ai/yaya/kernel/llm"
 )
 
 // model calls the model once. It makes room for the request first if that nears the window,
@@ -44,10 +45,9 @@ func (t *turn) model(d event.DecideResponse, looked func()) error {
 		case event.LLMError:
 			if t.cut != "" && r.EffectiveKind() == event.LLMEmpty { // there was nothing to add
 				t.seen = seen
-				_, err := t.took(event.LLMResponse{})
-				return err
+				return t.whole()
 			}
-			if again, err := t.broke(r); err != nil {
+			if again, err := t.broke(req, r); err != nil {
 				return err
 			} else if again {
 				t.seen, try = seen, -1
@@ -293,7 +293,7 @@ func (t *turn) ask(ctx context.Context, req event.LLMRequest) (event.Event, erro
 			_, perr := bus.Publish(t.l.kernel, event.UserInterrupt, t.thread.id, event.Empty{})
 			t.l.report(perr)
 		}
-		t.keep(written, stop)
+		t.keep(req, written, stop)
 		return event.Event{}, err
 	}
 	select {
@@ -307,20 +307,22 @@ func (t *turn) ask(ctx context.Context, req event.LLMRequest) (event.Event, erro
 	return ev, nil
 }
 
-// maxWritten bounds the text that is kept of an answer that was interrupted.
-const maxWritten = 256 << 10
-
 // keep records what the model had written of an answer that has ended so on its way: whoever has read
-// it may refer to it, and so may the model.
-func (t *turn) keep(written string, stop event.StopReason) {
+// it may refer to it, and so may the model. Its service has not said what the call took.
+func (t *turn) keep(req event.LLMRequest, written string, stop event.StopReason) {
 	if strings.TrimSpace(written) == "" {
 		return
 	}
-	ev, err := bus.Publish(t.l.kernel.ForTurn(t.id), event.LLMCallResponse, t.thread.id, event.LLMResponse{Text: written, StopReason: stop})
+	r := event.LLMResponse{Text: written, StopReason: stop, Model: req.Model, Usage: t.guessed(req, written)}
+	if cost := t.l.cfg.Model(req.Provider, req.Model).Cost; cost != nil {
+		r.CostUSD = cost(r.Usage)
+	}
+	ev, err := bus.Publish(t.l.kernel.ForTurn(t.id), event.LLMCallResponse, t.thread.id, r)
 	t.l.report(err)
 	if err == nil {
 		t.observe(ev)
 	}
+	t.spent(req, r)
 }
 
 // relay passes the model's text on to adapters as it arrives.
@@ -367,10 +369,10 @@ func (l *Loop) onModel(_ context.Context, ev event.Event) error {
 	if mine && !isDelta {
 		t.asked = ""
 	}
-	if mine && d.Content != "" {
+	if mine && strings.TrimSpace(d.Content) != "" {
 		t.shown = true
 	}
-	if mine && t.written.Len()+len(d.Content) <= maxWritten {
+	if mine && t.written.Len() <= llm.MaxText { // the answer ends there
 		t.written.WriteString(d.Content)
 	}
 	t.mu.Unlock()

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/yaya-ai/yaya/kernel/event"
+	"github.com/yaya-ai/yaya/kernel/llm"
 )
 
 // DefaultWindow is the size of a model's window, in tokens, that nobody has named.
@@ -27,6 +28,7 @@ const (
 // gauge holds measurements of one model, taken from its calls.
 type gauge struct {
 	ratio  float64 // of the tokens that the service counts to those that we estimate
+	cached float64 // share of the tokens of the last request that the service had in its cache
 	window int     // that an error has named, 0 if none has
 }
 
@@ -146,7 +148,18 @@ func (t *turn) weighed(req event.LLMRequest, u event.Usage) {
 	if u.Input <= 0 || all < 250 { // small requests are all overhead
 		return
 	}
-	t.l.gauges.update(req, func(g *gauge) { g.ratio = float64(u.Input) / float64(all) })
+	t.l.gauges.update(req, func(g *gauge) {
+		g.ratio, g.cached = float64(u.Input)/float64(all), min(float64(u.InputCacheRead)/float64(u.Input), 1)
+	})
+}
+
+// guessed is about what a call has taken that has ended on its way: services count at the end.
+func (t *turn) guessed(req event.LLMRequest, written string) event.Usage {
+	_, all := estimate(req, 0)
+	g := t.l.gauges.get(req)
+	in := float64(all) * g.ratio
+	cached := in * g.cached
+	return llm.NewUsage(int(in-cached), int(cached), 0, len(written)/4)
 }
 
 // refused learns from the refusal of a request that is too long. window is what the service
