@@ -72,6 +72,16 @@ func load(t *testing.T, url string, more map[string]string) *providertest.World 
 	return providertest.New(t, llm_anthropic.New(provider.Env{Getenv: func(string) string { return "" }}), settings)
 }
 
+// MIS-3: services that copy the API may count the input at the end only.
+func TestInputAtTheEnd(t *testing.T) {
+	const late = `{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"input_tokens":30,"cache_read_input_tokens":2000,"cache_creation_input_tokens":5,"output_tokens":9}}`
+	begun := strings.NewReplacer(`"input_tokens":25`, `"input_tokens":0`, `"cache_creation_input_tokens":12`, `"cache_creation_input_tokens":0`, `"cache_read_input_tokens":1000`, `"cache_read_input_tokens":0`).Replace(start)
+	s := providertest.Serve(t, fakellm.Step{Raw: sse(begun, begin(0, `{"type":"text","text":"hi"}`), stop(0), late, end)})
+	if u := load(t, s.URL, nil).Answer(event.LLMRequest{Provider: "work"}).Usage; u.InputOther != 30 || u.InputCacheRead != 2000 || u.InputCacheCreation != 5 || u.Output != 9 {
+		t.Errorf("got the usage %+v, want 30, 2000 and 5 in, 9 out", u)
+	}
+}
+
 // Y-145, Y-146, Y-147, MIS-3: text, reasoning and parallel calls come as they are streamed, and
 // all tokens are counted.
 func TestStream(t *testing.T) {

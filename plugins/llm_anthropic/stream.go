@@ -69,8 +69,9 @@ func (s *stream) take(ev anthropic.MessageStreamEventUnion) (part llm.Part, ok b
 		s.signature = signature{}
 		return llm.Part{Reasoning: r}, true
 	case "message_delta":
-		// These count what came so far; services that copy the API may leave the input out.
-		s.usage = llm.NewUsage(s.usage.InputOther, s.usage.InputCacheRead, s.usage.InputCacheCreation, max(s.usage.Output, int(ev.Usage.OutputTokens)))
+		// These count what came so far; services that copy the API may leave the input out here, or at the start.
+		u, was := ev.Usage, s.usage
+		s.usage = llm.NewUsage(max(was.InputOther, int(u.InputTokens)), max(was.InputCacheRead, int(u.CacheReadInputTokens)), max(was.InputCacheCreation, int(u.CacheCreationInputTokens)), max(was.Output, int(u.OutputTokens)))
 		if r := ev.Delta.StopReason; r != "" {
 			if part.Stop = stops[r]; part.Stop == "" {
 				part.Stop = event.StopEnd
