@@ -168,12 +168,15 @@ func (s *Service) post(ctx context.Context, id string, m newMessage) (*outPosted
 	if err != nil {
 		return nil, err
 	}
-	if rec.Status == Completed {
-		return nil, completed()
-	}
 	text, attached, err := s.prepared(id, m.Parts)
 	if err != nil {
 		return nil, err
+	}
+	if rec.Status == Completed {
+		if again, err := postedBefore(ctx, k, m, text, attached); again != nil || err != nil {
+			return again, err
+		}
+		return nil, completed()
 	}
 	f, err := s.feed(id) // whoever speaks is there to be asked
 	if err != nil {
@@ -207,6 +210,26 @@ func (s *Service) post(ctx context.Context, id string, m newMessage) (*outPosted
 	return out, nil
 }
 
+// postedBefore returns the answer to a message that was posted before, nil if it was not.
+func postedBefore(ctx context.Context, k *session.Session, m newMessage, text string, attached []event.Attachment) (*outPosted, error) {
+	was, known, err := k.Admitted(m.ID)
+	if err != nil || !known {
+		return nil, err
+	}
+	p := session.Prompt{Text: text, Attachments: attached}
+	if m.Role != "user" {
+		p.Role = m.Role
+	}
+	if was.Hash != p.Hash() {
+		return nil, loop.ErrConflict
+	}
+	sn, err := k.Snapshot() // the client may have given up before the disk had it
+	if err == nil {
+		err = k.Sync(ctx, sn.AsOfSeq)
+	}
+	return &outPosted{Replayed: "true", Body: posted{m.ID, was.Turn, was.Entry == 0}}, err
+}
+
 // drive has the session's strategy drive its turns. Sessions that were made elsewhere
 // keep what they have.
 func (s *Service) drive(rec Session) {
@@ -230,19 +253,8 @@ func (s *Service) say(ctx context.Context, k *session.Session, m newMessage, tex
 	if m.ID == "" {
 		m.ID = "msg_" + newID("", now())
 	}
-	was, known, err := k.Admitted(m.ID)
-	if err != nil {
-		return nil, err
-	}
-	if known {
-		if was.Hash != (session.Prompt{Text: text, Attachments: attached, Role: m.Role}).Hash() {
-			return nil, loop.ErrConflict
-		}
-		sn, err := k.Snapshot() // the client may have given up before the disk had it
-		if err == nil {
-			err = k.Sync(ctx, sn.AsOfSeq)
-		}
-		return &outPosted{Replayed: "true", Body: posted{m.ID, was.Turn, false}}, err
+	if again, err := postedBefore(ctx, k, m, text, attached); again != nil || err != nil {
+		return again, err
 	}
 	sn, err := k.Snapshot()
 	if err != nil {

@@ -108,6 +108,22 @@ func TestAMessageIsFirstOrRefused(t *testing.T) {
 	}
 }
 
+// S-13: a message that was accepted before its session was closed gets the same answer when it is sent again.
+func TestAMessageAgainAfterClose(t *testing.T) {
+	w := newWorld(t, "")
+	id := w.create()
+	at := "/v1/sessions/" + id + "/messages"
+	const hello = `{"id":"m1","role":"user","parts":[{"type":"text","text":"hello"}]}`
+	_, first, _ := w.raw("POST", at, hello)
+	w.idle(id)
+	w.must("POST", "/v1/sessions/"+id+"/close", "", 200)
+	if status, again, header := w.raw("POST", at, hello); status != 202 || string(again) != string(first) || header.Get("Idempotency-Replayed") != "true" {
+		t.Errorf("sent again: %d %s, want 202 %s, as one that was posted before", status, again, first)
+	}
+	w.refused("POST", at, strings.Replace(hello, "hello", "other", 1), 409, "idempotency_conflict")
+	w.refused("POST", at, strings.Replace(hello, "m1", "m2", 1), 409, "session_completed")
+}
+
 // syncedLog is a log that several goroutines write.
 type syncedLog struct {
 	mu   sync.Mutex
