@@ -88,12 +88,15 @@ func (m *Manager) held(head start) (*Session, error) {
 }
 
 func (m *Manager) delete(head start, agreed func() error) (kept bool, err error) {
+	m.forking.Lock()
 	s, err := m.held(head)
 	if err != nil {
+		m.forking.Unlock()
 		return false, err
 	}
 	kept, err = s.delete(agreed)
 	s.mu.Unlock()
+	m.forking.Unlock()
 	if err != nil {
 		return kept, fmt.Errorf("delete session %s: %w", s.id, err)
 	}

@@ -80,6 +80,8 @@ func (m *Manager) fork(parentID, childID string, only []string) (*Session, error
 	if err != nil {
 		return nil, err
 	}
+	m.forking.RLock()
+	defer m.forking.RUnlock()
 	p.mu.Lock()
 	if err := p.load(); err != nil {
 		p.mu.Unlock()
@@ -123,14 +125,9 @@ func (s *Session) Reset(archive bool) (path string, err error) {
 	if err := s.m.hold(s.id, s.workspace); err != nil {
 		return "", err
 	}
-	if !archive {
-		forked, err := s.m.forked(s.tape, s.birth)
-		if err != nil {
-			return "", err
-		}
-		archive = forked
-	}
 	err = s.m.atRest(s.id, s, func() error {
+		s.m.forking.Lock()
+		defer s.m.forking.Unlock()
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if err := s.load(); err != nil {
@@ -138,6 +135,11 @@ func (s *Session) Reset(archive bool) (path string, err error) {
 		}
 		if s.st.turn != "" {
 			return fmt.Errorf("session %s: %w", s.id, ErrBusy)
+		}
+		if !archive {
+			if archive, err = s.m.forked(s.tape, s.birth); err != nil {
+				return err
+			}
 		}
 		path, err = s.reset(archive)
 		return err
