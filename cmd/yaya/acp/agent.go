@@ -143,8 +143,9 @@ func (a *agent) create(ctx context.Context, p opening) (any, error) {
 	if err != nil {
 		return nil, fault(err)
 	}
-	a.opened(newSession(a, id, p)).start("", nil)
-	return begun{id, modesNow(works), a.configured(ctx, "")}, nil
+	s := newSession(a, id, p)
+	a.opened(s)
+	return begun{id, modesNow(works), a.configured(ctx, ""), s}, nil
 }
 
 // The modes of a session: see ADR 90.
@@ -175,9 +176,8 @@ func (a *agent) load(ctx context.Context, p opening, past bool) (any, error) {
 		return nil, wrong("the session works in " + at.Workspace + ", not in " + p.Folder)
 	}
 	s := newSession(a, p.Session, p)
-	last := ""
 	if past {
-		last, err = a.api.Past(ctx, p.Session, s.take)
+		s.last, err = a.api.Past(ctx, p.Session, s.take)
 	}
 	var now chat.Snapshot
 	if err == nil {
@@ -187,22 +187,19 @@ func (a *agent) load(ctx context.Context, p opening, past bool) (any, error) {
 		s.end()
 		return nil, fault(err)
 	}
-	if last == "" {
-		last = now.Cursor
-	}
-	a.opened(s).start(last, now.Asks)
-	return loaded{modesNow(at.Mode), a.configured(ctx, at.Model), s.id}, nil
+	s.last, s.waiting = cmp.Or(s.last, now.Cursor), now.Asks
+	a.opened(s)
+	return loaded{modesNow(at.Mode), a.configured(ctx, at.Model), s}, nil
 }
 
-// opened notes that a session is open; it returns it.
-func (a *agent) opened(s *session) *session {
+// opened notes that a session is open.
+func (a *agent) opened(s *session) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if old := a.open[s.id]; old != nil {
 		old.end() // this one replaces it
 	}
 	a.open[s.id] = s
-	return s
 }
 
 func (a *agent) list(ctx context.Context, p listing) (*listed, error) {

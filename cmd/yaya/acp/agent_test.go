@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/yaya-ai/yaya/cmd/yaya/chat"
+	"github.com/yaya-ai/yaya/internal/eventually"
 )
 
 // fake is as much of the session API as a prompt needs. It notes the messages and cancellations
@@ -49,8 +50,8 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if f.held != nil {
 			<-f.held
 		}
-		f.note("message")
 		f.more <- fmt.Sprintf(`{"type":"message_added","turn_id":"t","data":{"message":{"id":%q,"role":"user","turn_id":"t"}}}`, m.ID)
+		f.note("message")
 		_, _ = io.WriteString(w, `{}`)
 	case "POST /s/cancel":
 		f.note("cancel")
@@ -84,8 +85,19 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // next message of which keep is true.
 func editor(t *testing.T, f *fake) (io.WriteCloser, func(keep string) string, chan error) {
 	t.Helper()
+	ours, next, ended := serveEditor(t, f, f)
+	say(t, ours, `{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/w","mcpServers":[]}}`)
+	if got := next(`"id":1`); !strings.Contains(got, `"sessionId":"s"`) {
+		t.Fatalf("got %s, want a session", got)
+	}
+	return ours, next, ended
+}
+
+// serveEditor is editor without the session, of a yaya that answers with api.
+func serveEditor(t *testing.T, f *fake, api http.Handler) (io.WriteCloser, func(keep string) string, chan error) {
+	t.Helper()
 	f.came, f.more = make(chan struct{}, 1), make(chan string, 8)
-	srv := httptest.NewServer(f)
+	srv := httptest.NewServer(api)
 	t.Cleanup(srv.Close)
 	client := &http.Client{Transport: &http.Transport{}}
 	t.Cleanup(client.CloseIdleConnections)
@@ -97,7 +109,10 @@ func editor(t *testing.T, f *fake) (io.WriteCloser, func(keep string) string, ch
 		_ = out.Close()
 		ended <- err
 	}()
-	t.Cleanup(func() { _ = ours.Close() })
+	t.Cleanup(func() {
+		_ = ours.Close()
+		_, _ = io.Copy(io.Discard, theirs) // or what is still told would have no reader
+	})
 	lines := bufio.NewReader(theirs)
 	next := func(keep string) string {
 		for {
@@ -109,10 +124,6 @@ func editor(t *testing.T, f *fake) (io.WriteCloser, func(keep string) string, ch
 				return l
 			}
 		}
-	}
-	say(t, ours, `{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/w","mcpServers":[]}}`)
-	if got := next(`"id":1`); !strings.Contains(got, `"sessionId":"s"`) {
-		t.Fatalf("got %s, want a session", got)
 	}
 	return ours, next, ended
 }
@@ -210,7 +221,7 @@ func TestARefusedPrompt(t *testing.T) {
 	f := &fake{}
 	in, next, _ := editor(t, f)
 	say(t, in, prompts)
-	<-f.came
+	eventually.True(t, "its turn begins", func() bool { return slices.Contains(f.noted(), "message") })
 	f.more <- `{"type":"notice","turn_id":"t","data":{"text":"the model refused"}}`
 	f.more <- `{"type":"turn_completed","turn_id":"t","data":{"reason":"refusal"}}`
 	if got := next("agent_message_chunk"); !strings.Contains(got, "the model refused") {

@@ -70,14 +70,16 @@ func (s *session) do(ctx, life context.Context, t *turn, run func(context.Contex
 	return stopped{"end_turn"}, nil
 }
 
-// answered implements [handler]: an editor that knows a session gets the commands of its prompts.
+// answered implements [handler]: an editor that knows a session gets the commands of its prompts, and its
+// events.
 func (a *agent) answered(result any) {
-	opened, ok := result.(interface{ session() string })
+	opened, ok := result.(interface{ opened() *session })
 	if !ok {
 		return
 	}
-	s, err := a.session(opened.session())
-	if err != nil {
+	s := opened.opened()
+	defer s.start()
+	if s.ctx.Err() != nil {
 		return // it is closed again
 	}
 	out := offered{Kind: "available_commands_update"}

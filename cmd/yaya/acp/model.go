@@ -62,9 +62,7 @@ func (s *session) modelChanged(data []byte) {
 	if json.Unmarshal(data, &now) != nil {
 		return // from a newer yaya
 	}
-	s.a.work.Go(func() {
-		if options := s.a.configured(s.ctx, now.Model); options != nil {
-			s.update(optionsChanged{"config_option_update", options})
-		}
-	})
+	if options := s.a.configured(s.ctx, now.Model); options != nil {
+		s.update(optionsChanged{"config_option_update", options})
+	}
 }

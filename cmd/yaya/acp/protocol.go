@@ -40,11 +40,12 @@ type (
 		Session string         `json:"sessionId"`
 		Modes   modes          `json:"modes"`
 		Options []configOption `json:"configOptions,omitempty"`
+		s       *session
 	}
 	loaded struct {
 		Modes   modes          `json:"modes"`
 		Options []configOption `json:"configOptions,omitempty"`
-		id      string
+		s       *session
 	}
 	modes struct {
 		Current string `json:"currentModeId"`
@@ -209,8 +210,8 @@ const (
 	failed    = "failed"
 )
 
-func (b begun) session() string  { return b.Session }
-func (l loaded) session() string { return l.id }
+func (b begun) opened() *session  { return b.s }
+func (l loaded) opened() *session { return l.s }
 
 func text(s string) block { return block{Type: "text", Text: s} }
 

@@ -19,6 +19,9 @@ type session struct {
 	ctx context.Context // of what belongs to it
 	end context.CancelFunc
 
+	last    string     // the id of the event behind which start follows, "" for all of them
+	waiting []chat.Ask // the questions that are open then
+
 	// Of whoever takes events: load, then the goroutine that follows.
 	live   bool   // the past has been said
 	said   string // of the output that is being written
@@ -58,14 +61,15 @@ func newSession(a *agent, id string, p opening) *session {
 	return s
 }
 
-// start follows the events behind the one with the id last, and puts the questions that are open.
-func (s *session) start(last string, open []chat.Ask) {
+// start follows the events of the session, and puts the questions that are open. The editor has the answer
+// by then that opened the session: what has changed since is told after it.
+func (s *session) start() {
 	s.live = true
-	for _, q := range open {
+	for _, q := range s.waiting {
 		s.ask(q)
 	}
 	s.a.work.Go(func() {
-		err := s.a.api.Follow(s.ctx, s.id, last, s.take, func(err error) {
+		err := s.a.api.Follow(s.ctx, s.id, s.last, s.take, func(err error) {
 			if err != nil && s.ctx.Err() == nil {
 				s.a.o.Log.Warn().Err(err).Str("session", s.id).Msg("the events of a session are interrupted: trying again")
 			}
