@@ -77,7 +77,7 @@ type transcript struct {
 
 	model   string  // of the last call, "" if its provider does not say
 	mode    string  // "plan" or "work"
-	context int     // tokens of the last prompt and its answer
+	context int     // tokens of the last prompt and its answer; 0 if the history is shorter since
 	cost    float64 // of all turns, in US dollars, as far as prices are known
 }
 
@@ -206,7 +206,7 @@ func (t *transcript) take(ev Event) {
 		t.stream = t.stream[:min(d.Offset, len(t.stream))] + d.Text
 	case "model_output_completed":
 		t.stream = ""
-		t.model, t.context = d.Model, cmp.Or(d.Usage.Total, t.context)
+		t.model, t.context = cmp.Or(d.Model, t.model), cmp.Or(d.Usage.Total, t.context) // a broken answer has neither
 		if d.Text != "" {
 			t.add(block{kind: fromModel, text: d.Text})
 		}
@@ -244,6 +244,8 @@ func (t *transcript) take(ev Event) {
 		t.add(block{kind: note, text: "the session starts over"})
 	case "history_compacted", "notice", "model_retry", "model_fallback", "mode_changed", "model_changed":
 		switch ev.Type {
+		case "history_compacted":
+			t.context = 0 // the next call says it
 		case "mode_changed":
 			t.mode = d.Mode
 		case "model_changed":
