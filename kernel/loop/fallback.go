@@ -76,6 +76,8 @@ func named(cfg Config, req event.LLMRequest, e event.LLMError) string {
 	return fmt.Sprintf("%s: status %s", who, e.Error)
 }
 
+const later = "; try again later, or let others answer (setting model.fallbacks)"
+
 // remedy ends the text of an error with what may help, as far as its kind tells.
 func remedy(provider string, e event.LLMError) string {
 	switch e.EffectiveKind() {
@@ -96,7 +98,14 @@ func remedy(provider string, e event.LLMError) string {
 			}
 			return "; " + wait + ", or let others answer (setting model.fallbacks)"
 		}
-	case event.LLMTimeout, event.LLMEmpty, event.LLMOther:
+		if e.StatusCode >= 500 {
+			return later
+		}
+	case event.LLMTimeout:
+		return later
+	case event.LLMEmpty:
+		return "; send a message to try again, or choose another model"
+	case event.LLMOther: // the service's words are all there is
 	}
 	return ""
 }
