@@ -66,8 +66,8 @@ func (m *Manager) Delete(id, workspace string, agreed func() error) (kept bool, 
 	return kept, m.forgotten(id)
 }
 
-// held returns the session of a tape with its lock held, and registers it, so that
-// nobody opens it meanwhile.
+// held returns the session of a tape with its locks held, and registers it, so that
+// nobody opens or forks it until [Session.letGo].
 func (m *Manager) held(head start) (*Session, error) {
 	m.mu.Lock()
 	s := m.known(head.SessionID)
@@ -79,24 +79,27 @@ func (m *Manager) held(head start) (*Session, error) {
 	if s.workspace != head.Workspace {
 		return nil, fmt.Errorf("session %s is open in %s, not in %s", s.id, s.workspace, head.Workspace)
 	}
+	s.forking.Lock()
 	s.mu.Lock()
 	if s.gone {
-		s.mu.Unlock()
+		s.letGo()
 		return nil, notFound(s.id)
 	}
 	return s, nil
 }
 
+func (s *Session) letGo() {
+	s.mu.Unlock()
+	s.forking.Unlock()
+}
+
 func (m *Manager) delete(head start, agreed func() error) (kept bool, err error) {
-	m.forking.Lock()
 	s, err := m.held(head)
 	if err != nil {
-		m.forking.Unlock()
 		return false, err
 	}
 	kept, err = s.delete(agreed)
-	s.mu.Unlock()
-	m.forking.Unlock()
+	s.letGo()
 	if err != nil {
 		return kept, fmt.Errorf("delete session %s: %w", s.id, err)
 	}

@@ -64,7 +64,7 @@ func (m *Manager) putAway(id string) error {
 			continue
 		}
 		name, err := s.putAway(whole)
-		s.mu.Unlock()
+		s.letGo()
 		if err != nil {
 			errs = append(errs, err)
 			continue

@@ -80,8 +80,8 @@ func (m *Manager) fork(parentID, childID string, only []string) (*Session, error
 	if err != nil {
 		return nil, err
 	}
-	m.forking.RLock()
-	defer m.forking.RUnlock()
+	p.forking.RLock()
+	defer p.forking.RUnlock()
 	p.mu.Lock()
 	if err := p.load(); err != nil {
 		p.mu.Unlock()
@@ -126,8 +126,8 @@ func (s *Session) Reset(archive bool) (path string, err error) {
 		return "", err
 	}
 	err = s.m.atRest(s.id, s, func() error {
-		s.m.forking.Lock()
-		defer s.m.forking.Unlock()
+		s.forking.Lock()
+		defer s.forking.Unlock()
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if err := s.load(); err != nil {

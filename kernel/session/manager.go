@@ -110,7 +110,6 @@ type Manager struct {
 	conns    sync.WaitGroup
 	adopting map[string]chan struct{} // sessions that are being taken over, each until its channel is closed; mu is held
 	giving   sync.Mutex               // held while a session is given up
-	forking  sync.RWMutex             // read-held from the look at a fork's parent until the fork is there, held while a tape goes away
 	// atRest is called for what needs a session at rest, see [Manager.SetAtRest].
 	atRest func(id string, s *Session, act func() error) error
 	ended  func(id string) error // see [Manager.SetEnded]

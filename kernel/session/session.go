@@ -60,6 +60,10 @@ type Session struct {
 	parent    *parent
 	birth     string // epoch of the tape's first anchor
 
+	// forking is read-held from the look at the tape until a fork of it is there, and held while the tape
+	// goes away. It is taken before mu.
+	forking sync.RWMutex
+
 	mu       sync.Mutex
 	only     []string         // the tools of a sub-agent; nil means all
 	j        *journal.Journal // nil while the tape is not open
