@@ -264,6 +264,7 @@ func TestQuestionShowsAll(t *testing.T) {
 		want        []string
 	}{
 		{"shell", "run: " + long[:80], map[string]any{"command": long, "outside": true}, []string{"touch last\n│ rm ", "outside: true"}},
+		{"propose_plan", "begin the work with this plan", map[string]any{"plan": "# Steps\n1. a\u202eb"}, []string{"# Steps\n1. a"}},
 		{"db__drop", "", map[string]any{"table": "users"}, []string{"table: users"}},
 		{"edit", "change a.txt", map[string]any{"path": "a.txt", "old_text": "a", "new_text": "b", "replace_all": true}, []string{"wherever it is"}},
 		{"apply_patch", "", map[string]any{"patch": "not a patch; touch last"}, []string{"not a patch; touch last"}},
@@ -305,6 +306,28 @@ func TestProgress(t *testing.T) {
 		f.more <- `{"type":"tool_progress","turn_id":"t","data":{"tool_call_id":"c",` + data + `}}`
 		if got := next(`"toolCallId":"c","content"`); !strings.Contains(got, want) {
 			t.Errorf("%s is told as %s, want %s", data, got, want)
+		}
+	}
+	say(t, w, cancels)
+	next(`"id":2`)
+}
+
+// The editor is told of retries and of other models that answer, of a failed turn that is not its own, and
+// once of the reason of a failed call.
+func TestWhatYayaDoesIsTold(t *testing.T) {
+	f := &fake{}
+	w, next, _ := editor(t, f)
+	say(t, w, prompts)
+	<-f.came
+	for _, c := range []struct{ event, next, want string }{
+		{`{"type":"model_retry","turn_id":"t","data":{"attempt":1,"wait_seconds":5,"error":"status 429"}}`, "agent_thought_chunk", "the model did not answer (status 429); asked again after 5.0 s"},
+		{`{"type":"model_fallback","turn_id":"t","data":{"failed":{"provider":"a"},"next":{"provider":"b"},"error":"down"}}`, "agent_thought_chunk", "cannot answer (down)"},
+		{`{"type":"session_failed","turn_id":"another","data":{"error":"no such model"}}`, "agent_message_chunk", "The turn failed: no such model"},
+		{`{"type":"tool_call_completed","turn_id":"t","data":{"tool_result":{"id":"c","ok":false,"error":"rejected: no","parts":[{"type":"text","text":"rejected: no, use printf"}]}}}`, `"status":"failed"`, "```\\nrejected: no, use printf\\n```"},
+	} {
+		f.more <- c.event
+		if got := next(c.next); !strings.Contains(got, c.want) {
+			t.Errorf("%s is told as %s, want %s", c.event, got, c.want)
 		}
 	}
 	say(t, w, cancels)

@@ -122,6 +122,9 @@ func (s *session) asked(q chat.Ask) question {
 		if q.Brief != "" {
 			c.Title = line(q.Brief)
 		}
+		if plan, ok := chat.Plan(q); ok {
+			c.Content = []content{shown(plan)}
+		}
 		if len(c.Content) == 0 { // a change is shown as its diffs
 			c.Content = []content{shown(fenced(chat.Arguments(q)))}
 		}

@@ -104,8 +104,14 @@ func (s *session) take(ev chat.Event) {
 		s.ended(ev.TurnID, outcome{reason: "end_turn"})
 	case "notice":
 		s.update(chunk{Kind: "agent_message_chunk", Message: "yaya", Content: text("\n\n" + d.Text + "\n\n")})
+	case "model_retry", "model_fallback", "history_compacted":
+		if told := chat.Told(ev); told != "" {
+			s.update(chunk{Kind: "agent_thought_chunk", Content: text(told + ".\n")})
+		}
 	case "session_failed":
-		s.ended(ev.TurnID, failure(d))
+		if !s.ended(ev.TurnID, failure(d)) { // no prompt of this editor gets the error
+			s.update(chunk{Kind: "agent_message_chunk", Message: "yaya", Content: text("\n\nThe turn failed: " + d.Error + "\n\n")})
+		}
 	case "session_canceled":
 		s.ended(ev.TurnID, outcome{reason: "cancelled"})
 	case "model_changed":
@@ -199,6 +205,9 @@ func (s *session) result(d happening) {
 	}
 	said := d.Result.Error
 	for _, p := range d.Result.Parts {
+		if strings.HasPrefix(p.Text, said) { // the text of a failure often begins with its reason
+			said = ""
+		}
 		said = strings.TrimPrefix(said+"\n"+p.Text, "\n")
 	}
 	if len(said) > maxShown {
@@ -239,15 +248,16 @@ func (s *session) progress(raw json.RawMessage) {
 }
 
 // ended answers the prompt whose turn is over, after the title that it may have made.
-func (s *session) ended(id string, out outcome) {
+func (s *session) ended(id string, out outcome) (mine bool) {
 	s.said = ""
 	s.mu.Lock()
-	mine := s.prompt != nil && s.prompt.id == id
+	mine = s.prompt != nil && s.prompt.id == id
 	s.mu.Unlock()
 	if mine {
 		s.retitle()
 		s.finish(func(t *turn) bool { return t.id == id }, out)
 	}
+	return mine
 }
 
 // retitle tells the title of the session, if it has changed.

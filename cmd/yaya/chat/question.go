@@ -71,6 +71,16 @@ func (m *model) question() []string {
 // planTool is the tool that hands in a plan.
 const planTool = "propose_plan"
 
+// Plan is planOf with the invisible characters of the plan made visible.
+func Plan(a Ask) (string, bool) {
+	plan, ok := planOf(a)
+	var out []string
+	for l := range strings.SplitSeq(plan, "\n") {
+		out = append(out, screen.Clean(l, len(l)))
+	}
+	return strings.Join(out, "\n"), ok
+}
+
 // planOf returns the plan that a question is about, if its only argument is one: the rest of others is
 // shown, too.
 func planOf(a Ask) (string, bool) {

@@ -259,6 +259,15 @@ func (t *transcript) take(ev Event) {
 	t.changes++
 }
 
+// Told describes an event about the model or the history, such as a retry, in a sentence.
+func Told(ev Event) string {
+	var d data
+	if json.Unmarshal(ev.Data, &d) != nil {
+		return "" // from a newer yaya
+	}
+	return tells(ev.Type, d)
+}
+
 // tells describes an event that a note in the transcript tells of.
 func tells(event string, d data) string {
 	switch {
