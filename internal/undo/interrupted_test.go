@@ -290,6 +290,28 @@ func TestCrashAtTheEndOfACall(t *testing.T) {
 	}
 }
 
+// AGT-4: nothing is lost if yaya ends at the end of a call that has changed nothing.
+func TestCrashAtTheEndOfAnIdleCall(t *testing.T) {
+	b := newBench(t)
+	b.write("a", "one")
+	c, err := b.begin()
+	b.must(err)
+	at, err := b.s.folder("s")
+	b.must(err)
+	defer at.close()
+	b.must(os.Chtimes(b.path("a"), time.Now(), time.Now())) // the list of seen files changes
+	later(t)
+	b.must(at.root.Remove(openFile), at.root.MkdirAll(openFile+"/x", 0o700)) // it cannot be removed
+	seen, err := at.seenSum()
+	b.must(err)
+	if _, err := c.Done(t.Context()); err == nil {
+		t.Error("Done has no error")
+	}
+	if now, err := at.seenSum(); err != nil || now != seen {
+		t.Errorf("the list of seen files is another one, %v, before the call has ended", err)
+	}
+}
+
 // AGT-4: content that a power failure has taken is kept again when its file is seen the next time.
 func TestContentGoneWithThePower(t *testing.T) {
 	b := newBench(t)

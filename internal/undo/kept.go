@@ -43,6 +43,7 @@ type kept struct {
 	most   int64                              // bytes that steps need
 	enter  func(dir string, mode fs.FileMode) // gets each folder before its files are looked at
 	sizes  map[string]int64                   // of kept content, if a look is not to rely on what is written of it
+	next   map[string]known                   // the files of a last look that has found no change, until it is written down
 }
 
 func (s *Store) folder(session string) (*kept, error) {

@@ -277,8 +277,11 @@ func (k *kept) end(ctx context.Context, p pending, failed error) error {
 			return errors.Join(failed, err)
 		}
 	}
-	if err := k.root.Remove(openFile); !errors.Is(err, fs.ErrNotExist) {
+	if err := k.root.Remove(openFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return nil
+	if failed != nil || k.next == nil {
+		return nil
+	}
+	return k.store(seenFile, k.next) // which the group needs no longer
 }

@@ -335,10 +335,8 @@ func (g *group) finish(ctx context.Context, at *kept, w *workspace.Workspace) (s
 	if len(st.Files)+len(st.Folders)+len(st.Without) > 0 {
 		return false, at.add(st, now.known)
 	}
-	if !g.whole {
-		return false, nil
-	}
-	return !g.first.part && !now.part, at.store(seenFile, now.known)
+	at.next = now.known
+	return g.whole && !g.first.part && !now.part, nil
 }
 
 // Undo undoes the last step of a session: its files are as before it, all of them or none. It
