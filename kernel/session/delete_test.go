@@ -341,8 +341,8 @@ func TestStale(t *testing.T) {
 	}
 }
 
-// What others keep of a session goes with it, when it is deleted or archived, and not when it is reset: the
-// session goes on then, whether or not its tape is kept.
+// A deletion and an archive tell others to remove what they keep of the session. A reset does not, whether or not
+// its tape is kept: the session goes on.
 func TestEnded(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	var ended []string

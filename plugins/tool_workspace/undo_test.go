@@ -9,8 +9,8 @@ import (
 	"github.com/yaya-ai/yaya/internal/workspace"
 )
 
-// AGT-4: an undo says that it does not undo a patch before which the files could not be noted. A patch that
-// changes nothing is none.
+// AGT-4: an undo says that it does not undo a patch before which the files could not be noted, if the patch has
+// changed any.
 func TestUndoOfAPatchThatIsNotNoted(t *testing.T) {
 	w := newWorld(t)
 	w.write("a", "one\n")
