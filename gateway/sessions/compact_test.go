@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -14,6 +16,7 @@ import (
 	"github.com/yaya-ai/yaya/auth"
 	"github.com/yaya-ai/yaya/gateway/sessions"
 	"github.com/yaya-ai/yaya/internal/eventually"
+	"github.com/yaya-ai/yaya/kernel/budget"
 	"github.com/yaya-ai/yaya/kernel/event"
 )
 
@@ -117,6 +120,22 @@ func TestCompact(t *testing.T) {
 	w.idle(id)
 	w.must("POST", "/v1/sessions/"+id+"/close", "", 200)
 	w.refused("POST", at, "", 409, "session_completed")
+}
+
+// MIS-3: a summary that a limit of costs does not allow is refused with the limit and the remedy.
+func TestCompactAtALimit(t *testing.T) {
+	w := newWorld(t, sums())
+	if err := w.k.Settings.Set(budget.SessionKey, json.RawMessage(`1`)); err != nil {
+		t.Fatal(err)
+	}
+	id := w.create()
+	if err := os.WriteFile(filepath.Join(w.dir, "sessions", event.Folder(id), "spent.json"), []byte(`{"usd_nanos":10000000}`), 0o600); err != nil { //nolint:forbidigo // a test's own folder
+		t.Fatal(err)
+	}
+	status, out := w.do("POST", "/v1/sessions/"+id+"/compact", "")
+	if e, _ := out["error"].(map[string]any); status != 409 || e["code"] != "budget" || !strings.Contains(fmt.Sprint(e["message"]), "raise the limit") {
+		t.Errorf("a summary at the limit = %d %v, want 409 budget and the remedy", status, out)
+	}
 }
 
 // MIS-2, MIS-7: a summary is refused to those who have no right to the session's folder, and
