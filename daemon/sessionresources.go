@@ -142,7 +142,7 @@ func (s *sessionResources) List(_ context.Context, k relay.Kind) ([]jsonrpc.Obje
 		}
 		for _, r := range rows {
 			list = append(list, resourceEntry{
-				URI: relay.Qualify(sessionsServer, r.ID), Name: r.ID, Title: feature.Clean(r.Title, 200), MimeType: "text/plain",
+				URI: relay.Qualify(sessionsServer, r.ID), Name: r.ID, Title: feature.Prose(r.Title, 200), MimeType: "text/plain",
 				Description: feature.Clean(fmt.Sprintf("%s, %s, in %s", r.Status, r.State, r.Workspace), 500),
 				Annotations: map[string]any{"lastModified": r.UpdatedAt.Format(time.RFC3339)},
 			})
@@ -189,7 +189,7 @@ func (s *sessionResources) Relay(_ context.Context, _ relay.Peer, method string,
 	}
 	raw, err := json.Marshal(struct {
 		Contents []content `json:"contents"`
-	}{[]content{{uri, "text/plain", feature.Clean(text, 2*maxSessionText)}}})
+	}{[]content{{uri, "text/plain", feature.Prose(text, 2*maxSessionText)}}})
 	if err != nil {
 		return relay.Reply{}, err
 	}

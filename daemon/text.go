@@ -57,6 +57,31 @@ func Multiline(s string) string {
 	return strings.Join(lines, "\n")
 }
 
+// Prose is [Multiline] for what people and models write: characters that are not seen, but that
+// scripts and emoji need, stay.
+func Prose(s string) string {
+	lines := strings.Split(s, "\n")
+	for i, l := range lines {
+		lines[i] = feature.Prose(l, 1<<20)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Piped makes an answer safe for a reader that is not a terminal: it is the model's text, but for
+// control characters and those that turn the direction of text, which would act on whatever
+// shows it in the end.
+func Piped(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		if r != '\n' && r != '\t' && unicode.In(r, unicode.Cc, unicode.Bidi_Control) {
+			fmt.Fprintf(&b, `\u{%x}`, r)
+			continue
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
 // PlainJSON escapes what would do something to a terminal, such as control characters of
 // eight bits and those that turn the direction of text. Its meaning stays the same: in
 // JSON such characters can only be in strings, but for returns between values, which are
@@ -91,6 +116,9 @@ func acts(r rune) bool {
 
 // Printable makes text that came from elsewhere safe for a terminal, on one
 // line.
-func Printable(s string, limit int) string {
-	return strings.NewReplacer("\n", `\n`, "\t", " ").Replace(feature.Clean(s, limit))
-}
+func Printable(s string, limit int) string { return oneLine.Replace(feature.Clean(s, limit)) }
+
+// Title is [Printable] for what people and models write, as [Prose] is.
+func Title(s string, limit int) string { return oneLine.Replace(feature.Prose(s, limit)) }
+
+var oneLine = strings.NewReplacer("\n", `\n`, "\t", " ")

@@ -26,3 +26,21 @@ func TestPlainJSON(t *testing.T) {
 		}
 	}
 }
+
+// What people and models write keeps what scripts and emoji need; a reader that is no terminal gets
+// all but what acts.
+func TestProse(t *testing.T) {
+	const text = "می\u200cخواهم 👨\u200d👩\u200d👧 ❤\ufe0f Wort\u00adteil\u200b\u202e\x1b[2J\U000e0041\n\tb"
+	if got, want := Prose(text), "می\u200cخواهم 👨\u200d👩\u200d👧 ❤\ufe0f Wort\u00adteil\\u{200b}\\u{202e}\\u{1b}[2J\\u{e0041}\n\tb"; got != want {
+		t.Errorf("Prose(%q) = %q, want %q", text, got, want)
+	}
+	if got, want := Title(text, 200), "می\u200cخواهم 👨\u200d👩\u200d👧 ❤\ufe0f Wort\u00adteil\\u{200b}\\u{202e}\\u{1b}[2J\\u{e0041}\\n b"; got != want {
+		t.Errorf("Title(%q) = %q, want %q", text, got, want)
+	}
+	if got, want := Piped(text), "می\u200cخواهم 👨\u200d👩\u200d👧 ❤\ufe0f Wort\u00adteil\u200b\\u{202e}\\u{1b}[2J\U000e0041\n\tb"; got != want {
+		t.Errorf("Piped(%q) = %q, want %q", text, got, want)
+	}
+	if got, want := Printable("a\u200cb", 200), `a\u{200c}b`; got != want {
+		t.Errorf("Printable = %q, want %q", got, want)
+	}
+}

@@ -110,7 +110,7 @@ func (s *show) planText(params json.RawMessage, all string) string {
 	if !ok {
 		return all
 	}
-	return strings.Join(screen.Render(s.colours, plan, planWidth), "\n") + "\n"
+	return strings.Join(screen.Exactly(s.colours, plan, planWidth), "\n") + "\n"
 }
 
 // planWidth is the width of a rendered plan, in columns.

@@ -86,7 +86,7 @@ func memoryListCommand(g *daemon.Flags) *cobra.Command {
 			tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 			fmt.Fprintln(tw, "MEMORY\tWRITTEN\tFOLDER\tSESSION\tTEXT")
 			for _, m := range all {
-				fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\n", daemon.Printable(m.ID, 200), m.Written.Local().Format("2006-01-02 15:04"), daemon.Printable(cmp.Or(m.Folder, "-"), 200), daemon.Printable(cmp.Or(m.Session, "-"), 200), daemon.Printable(strings.ReplaceAll(m.Text, "\n", " "), 80))
+				fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\n", daemon.Printable(m.ID, 200), m.Written.Local().Format("2006-01-02 15:04"), daemon.Printable(cmp.Or(m.Folder, "-"), 200), daemon.Printable(cmp.Or(m.Session, "-"), 200), daemon.Title(strings.ReplaceAll(m.Text, "\n", " "), 80))
 			}
 			err = tw.Flush()
 		}

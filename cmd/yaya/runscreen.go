@@ -61,10 +61,19 @@ func liveOf(w io.Writer) *screen.Live {
 func (s *show) write(text string) {
 	s.text = true
 	if s.live == nil {
-		fmt.Fprint(s.out, daemon.Multiline(text))
+		fmt.Fprint(s.out, s.plain(text))
 		return
 	}
 	_ = s.live.Write(text) // as for fmt.Fprint: who reads it may be gone
+}
+
+// plain returns a piece of the answer for a writer that cannot render it: a plain terminal, or a
+// file or a program, which gets the model's text.
+func (s *show) plain(text string) string {
+	if f, ok := s.out.(*os.File); ok && term.IsTerminal(int(f.Fd())) { //nolint:gosec // a descriptor fits
+		return daemon.Prose(text)
+	}
+	return daemon.Piped(text)
 }
 
 // newline ends the line of the answer's text, if it has one.

@@ -61,7 +61,7 @@ func sessionListCommand(g *daemon.Flags) *cobra.Command {
 				tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 				fmt.Fprintln(tw, "SESSION\tUSED\tSIZE\tWORKSPACE\tFIRST MESSAGE")
 				for _, s := range list {
-					fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\n", daemon.Printable(s.ID, 200), s.Modified.Local().Format("2006-01-02 15:04"), size(s.Size), daemon.Printable(s.Workspace, 60), daemon.Printable(s.Title, 60))
+					fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\n", daemon.Printable(s.ID, 200), s.Modified.Local().Format("2006-01-02 15:04"), size(s.Size), daemon.Printable(s.Workspace, 60), daemon.Title(s.Title, 60))
 				}
 				return tw.Flush()
 			})
@@ -107,7 +107,7 @@ func showEntry(w io.Writer, e session.Entry) error {
 		if err := json.Unmarshal(e.Payload, &m); err != nil {
 			return err
 		}
-		return line("%s: %s", daemon.Printable(m.Role, 20), daemon.Multiline(m.Content))
+		return line("%s: %s", daemon.Printable(m.Role, 20), daemon.Prose(m.Content))
 	case session.KindToolCall:
 		var call event.ToolCall
 		if err := json.Unmarshal(e.Payload, &call); err != nil {

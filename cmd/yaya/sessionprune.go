@@ -94,7 +94,7 @@ func listArchived(w io.Writer, m *session.Manager, asJSON bool) error {
 	tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(tw, "SESSION\tARCHIVED\tSIZE\tWORKSPACE\tFIRST MESSAGE")
 	for _, a := range list {
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\n", daemon.Printable(a.SessionID, 200), a.At.Local().Format("2006-01-02 15:04"), size(a.Size), daemon.Printable(a.Workspace, 60), daemon.Printable(a.Title, 60))
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\n", daemon.Printable(a.SessionID, 200), a.At.Local().Format("2006-01-02 15:04"), size(a.Size), daemon.Printable(a.Workspace, 60), daemon.Title(a.Title, 60))
 	}
 	return tw.Flush()
 }

@@ -24,6 +24,13 @@ func Is(r rune) bool {
 		unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
+// OfProse reports whether r is a character that is not seen and that writing needs: a joiner, which
+// shapes the letters of Persian and Hindi and makes one picture of several emoji, a hint where a
+// word may be divided, or a variation selector.
+func OfProse(r rune) bool {
+	return r == '\u00ad' || r == '\u200c' || r == '\u200d' || unicode.Is(unicode.Variation_Selector, r)
+}
+
 // OfEmoji reports whether r is the selector that an emoji consists of: it follows the character
 // before, and after is the text behind it.
 func OfEmoji(before, r rune, after string) bool {

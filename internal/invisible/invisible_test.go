@@ -19,6 +19,19 @@ func TestIs(t *testing.T) {
 	}
 }
 
+func TestOfProse(t *testing.T) {
+	for _, r := range "\u00ad\u200c\u200d\ufe0e\ufe0f\U000e0100" {
+		if !invisible.OfProse(r) {
+			t.Errorf("OfProse(%U) = false, want true", r)
+		}
+	}
+	for _, r := range "a\x1b\u200b\u200e\u200f\u202e\u2060\u2066\ufeff\u3164\U000e0041" {
+		if invisible.OfProse(r) {
+			t.Errorf("OfProse(%U) = true, want false", r)
+		}
+	}
+}
+
 func TestOfEmoji(t *testing.T) {
 	for _, c := range []struct {
 		name      string

@@ -18,6 +18,7 @@ const (
 type Markdown struct {
 	palette Palette
 	width   int
+	prose   bool // as in [Prose]
 
 	fence  string // the code block's first characters; "" outside one
 	indent int    // of the code block
@@ -29,14 +30,24 @@ type Markdown struct {
 	blank bool     // the last returned line is empty, or there is none
 }
 
-// New returns a Markdown for lines of at most a width.
+// New returns a Markdown for lines of at most a width, of what people and models write, as [Prose]
+// is.
 func New(p Palette, width int) *Markdown {
-	return &Markdown{palette: p, width: max(width, 10), blank: true}
+	return &Markdown{palette: p, width: max(width, 10), prose: true, blank: true}
 }
 
 // Render renders a whole text.
-func Render(p Palette, text string, width int) []string {
+func Render(p Palette, text string, width int) []string { return New(p, width).whole(text) }
+
+// Exactly is [Render] for what somebody is asked about: everything that is not seen is shown as an
+// escape.
+func Exactly(p Palette, text string, width int) []string {
 	m := New(p, width)
+	m.prose = false
+	return m.whole(text)
+}
+
+func (m *Markdown) whole(text string) []string {
 	var out []string
 	for line := range strings.SplitSeq(text, "\n") {
 		out = append(out, m.Line(line)...)
@@ -144,7 +155,7 @@ func (m *Markdown) block(depth int, s string) []string {
 	}
 	if text, ok := heading(t); ok && indent < 4 {
 		m.list = false
-		return m.quoted(depth, wrapped(m.inline(text, Bold+m.palette.Accent), width, false))
+		return m.quoted(depth, wrapped(m.inline(text, Bold+m.palette.Accent), width, false, m.prose))
 	}
 	if ruled(t) {
 		m.list = false
@@ -159,7 +170,7 @@ func (m *Markdown) block(depth int, s string) []string {
 	} else {
 		m.list = m.list && indent > 0
 	}
-	lines := wrapped(m.inline(t, ""), width-len(hang), false)
+	lines := wrapped(m.inline(t, ""), width-len(hang), false, m.prose)
 	for i := range lines {
 		if i == 0 {
 			lines[i] = first + lines[i]
@@ -190,7 +201,7 @@ func (m *Markdown) inCode(line string) []string {
 
 // codeLines indents code, so that it differs from text even without colours.
 func (m *Markdown) codeLines(spans []span, width int) []string {
-	lines := wrapped(spans, width-2, true)
+	lines := wrapped(spans, width-2, true, m.prose)
 	for i := range lines {
 		lines[i] = "  " + lines[i]
 	}

@@ -44,6 +44,12 @@ func TestMarkdown(t *testing.T) {
 		{"a table that is too wide", "| a | b |\n|---|---|\n| one two three four | five six seven eight |", "<b>a</>             <dim> │ </><b>b</>\n<dim>───────────────┼────────────────</>\none two three <dim> │ </>five six seven\nfour          <dim> │ </>eight"},
 		{"wide characters", "漢字漢字漢字漢字漢字漢字漢字漢字漢字", "漢字漢字漢字漢字漢字漢字漢字漢字\n漢字"},
 		{"emoji", "a 👨‍👩‍👧 👍🏽 ❤️ 🇫🇷 é\u0301", "a 👨👩👧 👍 ❤ 🇫🇷 é\u0301"},
+		{"joiners that letters need", "می\u200cخواهم क\u200dष", "می\u200cخواهم क\u200dष"},
+		{"joiners without a letter", "\u200ca \u200d b\u200cc", "a  bc"},
+		{"many joiners", "م" + strings.Repeat("\u200c", 9), "م\u200c"},
+		{"soft hyphens, variants", "Wort\u00adteil b\ufe0f 葛\U000e0100", "Wortteil b 葛"},
+		{"blanks that are not seen", "a\u200bb\ufeffc\U000e0041", `a\u{200b}b\u{feff}c\u{e0041}`},
+		{"a table with joiners", "|می\u200cخ|b|\n|-|-|\n|cccc|d|", "<b>می\u200cخ</> <dim> │ </><b>b</>\n<dim>─────┼──</>\ncccc<dim> │ </>d"},
 		{"spaces of typesetting", "10\u00a0km", "10 km"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -71,6 +77,25 @@ func TestNothingActs(t *testing.T) {
 	}
 }
 
+// What somebody is asked about shows everything, and titles what is not part of writing.
+func TestExactly(t *testing.T) {
+	const text = "می\u200cخ \u00ad e\u200dm b\ufe0f"
+	const want = `می\u{200c}خ \u{ad} e\u{200d}m b\u{fe0f}`
+	for name, got := range map[string]string{
+		"Exactly": strings.Join(Exactly(Palette{}, text, 80), "\n"), "Lines": strings.Join(Lines(text, 80), "\n"), "Clean": Clean(text, 80),
+	} {
+		if got != want {
+			t.Errorf("%s(%q) = %q, want %q", name, text, got, want)
+		}
+	}
+	const title = "می\u200cخ \u202e\u200b👨\u200d👩 Wort\u00adteil\x1b"
+	for name, got := range map[string]string{"CleanProse": CleanProse(title, 80), "Prose": strings.Join(Prose(title, 80), "\n")} {
+		if want := "می\u200cخ \\u{202e}\\u{200b}👨👩 Wortteil\\u{1b}"; got != want {
+			t.Errorf("%s(%q) = %q, want %q", name, title, got, want)
+		}
+	}
+}
+
 var own = regexp.MustCompile(`\x1b\[[0-9;]*m`)
 
 // safe checks a line: it is not too wide, has no control characters but those of styles, and
@@ -86,7 +111,7 @@ func safe(t *testing.T, line string, width int) {
 		t.Errorf("%q is %d wide, want at most %d", bare, w, width)
 	}
 	for _, r := range bare {
-		if !unicode.IsPrint(r) {
+		if !unicode.IsPrint(r) && r != '\u200c' && r != '\u200d' {
 			t.Errorf("the line has %U: %q", r, line)
 			return
 		}

@@ -74,7 +74,7 @@ func (m *Markdown) tableLines(held []string, width int) (out []string) {
 	align := delimiters(held[1])
 	if len(align)*(minColumn+3) > width+3 { // too many columns for lines: the source is clearer
 		for _, l := range held {
-			out = append(out, wrapped([]span{{"", l}}, width, true)...)
+			out = append(out, wrapped([]span{{"", l}}, width, true, m.prose)...)
 		}
 		return out
 	}
@@ -92,14 +92,14 @@ func (m *Markdown) tableLines(held []string, width int) (out []string) {
 		for c, text := range fields(l) {
 			if c < len(align) {
 				row[c] = m.inline(text, style)
-				natural[c] = max(natural[c], widthOf(row[c]))
+				natural[c] = max(natural[c], widthOf(row[c], m.prose))
 			}
 		}
 		rows = append(rows, row)
 	}
 	widths := fit(natural, width-3*(len(align)-1))
 	for i, row := range rows {
-		out = append(out, tableRow(row, widths, align)...)
+		out = append(out, tableRow(row, widths, align, m.prose)...)
 		if i == 0 {
 			rule := make([]string, len(widths))
 			for c, w := range widths {
@@ -111,8 +111,8 @@ func (m *Markdown) tableLines(held []string, width int) (out []string) {
 	return out
 }
 
-func widthOf(spans []span) (n int) {
-	for _, c := range cells(spans) {
+func widthOf(spans []span, prose bool) (n int) {
+	for _, c := range cells(spans, prose) {
 		n += c.width
 	}
 	return n
@@ -141,11 +141,11 @@ func fit(widths []int, room int) []int {
 	return widths
 }
 
-func tableRow(row [][]span, widths []int, align []byte) (out []string) {
+func tableRow(row [][]span, widths []int, align []byte, prose bool) (out []string) {
 	lines := make([][]string, len(row))
 	height := 0
 	for c, spans := range row {
-		lines[c] = wrapped(spans, widths[c], false)
+		lines[c] = wrapped(spans, widths[c], false, prose)
 		height = max(height, len(lines[c]))
 	}
 	for y := range height {

@@ -24,7 +24,13 @@ type cell struct {
 }
 
 // Clean makes a text safe on one line of at most limit characters.
-func Clean(s string, limit int) string {
+func Clean(s string, limit int) string { return clean(s, limit, false) }
+
+// CleanProse is [Clean] for what people and models write, such as titles: what is not seen, but is
+// part of writing, is not shown as an escape.
+func CleanProse(s string, limit int) string { return clean(s, limit, true) }
+
+func clean(s string, limit int, prose bool) string {
 	var b strings.Builder
 	n := 0
 	var before rune
@@ -38,12 +44,25 @@ func Clean(s string, limit int) string {
 			b.WriteString(`\n`)
 			continue
 		}
-		if !invisible.OfEmoji(before, r, s[min(len(s), i+utf8.RuneLen(r)):]) {
+		switch {
+		case prose && invisible.OfProse(r):
+			if shapes(before, r) {
+				b.WriteRune(r)
+			}
+		case !invisible.OfEmoji(before, r, s[min(len(s), i+utf8.RuneLen(r)):]):
 			b.WriteString(visible(r)) // without the selectors of emoji, as in cells
 		}
 		before = r
 	}
 	return b.String()
+}
+
+// shapes reports whether r is a joiner behind a letter that it gives another shape, where it has no
+// width. Terminals disagree about the width of soft hyphens, of variants, and of joined emoji, all
+// of which mean the same without them.
+func shapes(before, r rune) bool {
+	return (r == '\u200c' || r == '\u200d') && unicode.In(before, unicode.L, unicode.M) &&
+		!unicode.In(before, unicode.Latin, unicode.Greek, unicode.Cyrillic, unicode.Han)
 }
 
 // visible returns a character in a form that does nothing but show itself.
@@ -58,16 +77,21 @@ func visible(r rune) string {
 }
 
 // Lines makes a text safe and wraps it at a width.
-func Lines(s string, width int) (out []string) {
+func Lines(s string, width int) []string { return lines(s, width, false) }
+
+// Prose is [Lines] for what people and models write, as [CleanProse] is.
+func Prose(s string, width int) []string { return lines(s, width, true) }
+
+func lines(s string, width int, prose bool) (out []string) {
 	for line := range strings.SplitSeq(strings.ReplaceAll(s, "\r\n", "\n"), "\n") {
-		out = append(out, wrapped([]span{{"", line}}, width, false)...)
+		out = append(out, wrapped([]span{{"", line}}, width, false, prose)...)
 	}
 	return out
 }
 
 // cells splits spans into characters, and makes these safe. It leaves
 // out joiners between emoji, their skin tones, and variants: terminals disagree about their width.
-func cells(spans []span) (out []cell) {
+func cells(spans []span, prose bool) (out []cell) {
 	n := 0
 	for _, s := range spans {
 		n += len(s.text)
@@ -79,6 +103,11 @@ func cells(spans []span) (out []cell) {
 			switch {
 			case r >= ' ' && r < 0x7f: // most are
 				out = append(out, cell{s.text[i : i+1], s.style, 1, 0})
+			case prose && invisible.OfProse(r):
+				if last := len(out) - 1; last >= 0 && shapes(before, r) && out[last].marks >= 0 && out[last].marks < maxMarks {
+					out[last].text += string(r)
+					out[last].marks++
+				}
 			case !invisible.OfEmoji(before, r, s.text[min(len(s.text), i+utf8.RuneLen(r)):]):
 				out = appendCell(out, r, s.style)
 			}
@@ -124,8 +153,8 @@ func appendCell(out []cell, r rune, style string) []cell {
 func regional(r rune) bool { return r >= 0x1f1e6 && r <= 0x1f1ff }
 
 // wrapped returns spans as lines of at most a width: code is cut anywhere, text at spaces.
-func wrapped(spans []span, width int, code bool) (out []string) {
-	cs := cells(spans)
+func wrapped(spans []span, width int, code, prose bool) (out []string) {
+	cs := cells(spans, prose)
 	width = max(width, 2) // the widest character
 	for len(cs) > 0 {
 		end, space, word, w := 0, 0, false, 0

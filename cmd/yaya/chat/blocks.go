@@ -100,7 +100,7 @@ func (m *model) beside(name, style string, text []string) []string {
 func (m *model) block(b block) []string {
 	switch b.kind {
 	case fromUser:
-		return m.beside("you", m.palette.Accent, screen.Lines(b.text, m.room()))
+		return m.beside("you", m.palette.Accent, screen.Prose(b.text, m.room()))
 	case fromModel:
 		return m.beside("yaya", m.palette.Good, screen.Render(m.palette, b.text, m.room()))
 	case fromTool:

@@ -30,7 +30,7 @@ func (m *model) question() []string {
 	out := []string{screen.Paint(m.palette.Accent, strings.Repeat("═", m.width)), screen.Paint(screen.Bold+m.palette.Accent, "yaya asks: ") + what}
 	switch {
 	case isPlan:
-		for _, l := range screen.Render(m.palette, plan, m.width-2) {
+		for _, l := range screen.Exactly(m.palette, plan, m.width-2) {
 			out = append(out, "  "+l)
 		}
 	case folder:

@@ -59,7 +59,7 @@ func (m *model) status() string {
 	case m.t.failed:
 		state = screen.Paint(p.Bad, "the last turn failed") + screen.Paint(screen.Faint, "  /retry runs it again")
 	}
-	out := screen.Paint(screen.Bold, screen.Clean(m.name(), 40)) + "  " + state
+	out := screen.Paint(screen.Bold, screen.CleanProse(m.name(), 40)) + "  " + state
 	if n := len(m.t.queue); n > 0 {
 		out += fmt.Sprintf("  %d queued", n)
 	}
@@ -139,5 +139,5 @@ func (m *model) window() string {
 	if len(m.t.asks) > 0 {
 		mark = "? "
 	}
-	return mark + "yaya: " + screen.Clean(m.name(), maxTitle)
+	return mark + "yaya: " + screen.CleanProse(m.name(), maxTitle)
 }

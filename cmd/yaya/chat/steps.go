@@ -37,7 +37,7 @@ func (m *model) steps(all []Step) (head string, out []string) {
 		case "doing":
 			mark, style = screen.Paint(m.palette.Accent, "▸"), screen.Bold
 		}
-		for i, l := range screen.Lines(s.Text, m.room()-4) {
+		for i, l := range screen.Prose(s.Text, m.room()-4) {
 			if i > 0 {
 				mark = " "
 			}

@@ -87,7 +87,7 @@ func (m *model) viewList() string {
 		if title == "" {
 			title = s.ID
 		}
-		line := ansi.Truncate(fmt.Sprintf(" %-16s  %-18s  %s", s.Updated.Local().Format("2006-01-02 15:04"), screen.Clean(s.Status, 18), screen.Clean(title, 200)), m.width-1, "…")
+		line := ansi.Truncate(fmt.Sprintf(" %-16s  %-18s  %s", s.Updated.Local().Format("2006-01-02 15:04"), screen.Clean(s.Status, 18), screen.CleanProse(title, 200)), m.width-1, "…")
 		if i == m.at {
 			line = screen.Paint(screen.Reverse, line)
 		}
