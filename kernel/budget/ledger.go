@@ -92,7 +92,7 @@ func (l *Ledger) Allow(session string) error {
 			return fmt.Errorf("nobody knows what this session has cost, which %s limits: %w", SessionKey, err)
 		}
 		if at.Nanos >= int64(cents)*cent {
-			return fmt.Errorf("this session has cost %s, and %s allows %s: start another one, or raise the limit (yaya config set %s %d)", dollars(at.Nanos), SessionKey, dollars(int64(cents)*cent), SessionKey, 2*cents)
+			return fmt.Errorf("this session has cost %s, and %s allows %s: start another one, or raise the limit (yaya config set %s %d)", dollars(at.Nanos), SessionKey, dollars(int64(cents)*cent), SessionKey, enough(at.Nanos, cents))
 		}
 	}
 	if cents := l.cfg.Limit(DayKey); cents > 0 {
@@ -101,10 +101,16 @@ func (l *Ledger) Allow(session string) error {
 			return fmt.Errorf("nobody knows what all sessions have cost today, which %s limits: %w", DayKey, err)
 		}
 		if at.Nanos >= int64(cents)*cent {
-			return fmt.Errorf("all sessions together have cost %s on %s (UTC), and %s allows %s a day: wait for the next day, or raise the limit (yaya config set %s %d)", dollars(at.Nanos), at.Day, DayKey, dollars(int64(cents)*cent), DayKey, 2*cents)
+			return fmt.Errorf("all sessions together have cost %s on %s (UTC), and %s allows %s a day: wait for the next day, or raise the limit (yaya config set %s %d)", dollars(at.Nanos), at.Day, DayKey, dollars(int64(cents)*cent), DayKey, enough(at.Nanos, cents))
 		}
 	}
 	return nil
+}
+
+// enough is a limit in cents that lets a sum double: of what was spent, or of the limit that was
+// reached. One call can cost many times the limit.
+func enough(spent int64, limit int) int64 {
+	return 2 * max((spent+cent-1)/cent, int64(limit))
 }
 
 func dollars(nanos int64) string { return fmt.Sprintf("$%.2f", float64(nanos)/nano) }

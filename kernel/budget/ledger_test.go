@@ -77,6 +77,30 @@ func (w *world) refuses(l *budget.Ledger, session string, words ...string) {
 
 const agent = "s1" + event.AgentSeparator + "a1" + event.AgentSeparator + "b1"
 
+// The limit that a refusal names is above what was spent, even if one call has cost many times the
+// limit.
+func TestTheLimitToSet(t *testing.T) {
+	for name, c := range map[string]struct {
+		key   string
+		limit int
+		spent float64
+		want  string
+	}{
+		"a session at its limit": {budget.SessionKey, 50, 0.50, "budget.session_cents 100)"},
+		"far beyond it":          {budget.SessionKey, 1, 0.3601, "budget.session_cents 74)"},
+		"a day":                  {budget.DayKey, 1, 2, "budget.day_cents 400)"},
+	} {
+		w := newWorld(t)
+		w.limits[c.key] = c.limit
+		l := w.open()
+		w.spend(l, "s1", c.spent)
+		err := l.Allow("s1")
+		if err == nil || !strings.HasSuffix(err.Error(), "raise the limit (yaya config set "+c.want) {
+			t.Errorf("%s: Allow = %v, want an error that ends with %q", name, err, c.want)
+		}
+	}
+}
+
 // A session is refused once it and its sub-agents have cost as much as the limit, and no other is. The sum
 // outlives the ledger.
 func TestSession(t *testing.T) {
