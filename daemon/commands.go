@@ -19,10 +19,11 @@ const (
 	NoRule      = "it needs approval, which no rule can give, and nobody is there to ask"
 )
 
-// NobodyAsked and noRuleAsked are the reasons for an agent whose calls nobody is asked about.
+// NobodyAsked, NoRuleAsked and NeverAsked are the reasons for an agent whose calls nobody is asked about.
 const (
 	NobodyAsked = NobodyThere + "; yaya run on a terminal asks, approval.rules can allow it"
 	NoRuleAsked = NoRule + "; yaya run on a terminal asks"
+	NeverAsked  = "it needs approval, and --approve never was given"
 	NotTrusted  = "the folder is not trusted, and the agent can only read and search it; yaya trust shows what the folder brings, and asks"
 )
 
@@ -80,7 +81,7 @@ func (c *commands) PreToolCall(ctx context.Context, call tool.Call, def tool.Def
 	}
 	v, err := tool.DefaultPolicy{}.Decide(ctx, call, def)
 	if err == nil && v.Decision == tool.Ask {
-		return tool.Verdict{Decision: tool.Deny, Reason: "it needs approval, and --approve never was given"}, nil
+		return tool.Verdict{Decision: tool.Deny, Reason: NeverAsked}, nil
 	}
 	return tool.Verdict{}, err
 }

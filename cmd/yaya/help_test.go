@@ -159,11 +159,11 @@ func TestRunSaysWhatWasRefused(t *testing.T) {
 	b := newBox(t)
 	command, _ := b.recorded("fake")
 	b.must(append([]string{"mcp", "add", "fake"}, command...)...)
-	for _, flag := range []string{"", "--json"} {
-		cmd := exec.CommandContext(t.Context(), b.bin, b.args(append([]string{"run", "/tool fake__t {}"}, strings.Fields(flag)...)...)...) //nolint:forbidigo // it ends by itself
+	for flags, why := range map[string]string{"": daemon.NobodyAsked, "--json": daemon.NobodyAsked, "--approve never": daemon.NeverAsked, "--approve never --json": daemon.NeverAsked} {
+		cmd := exec.CommandContext(t.Context(), b.bin, b.args(append([]string{"run", "/tool fake__t {}"}, strings.Fields(flags)...)...)...) //nolint:forbidigo // it ends by itself
 		out, err := cmd.CombinedOutput()
-		if err != nil || !strings.Contains(string(out), "1 call was refused: "+daemon.NobodyAsked) {
-			t.Errorf("yaya run %s: got %v, %s; want what was refused", flag, err, out)
+		if err != nil || !strings.Contains(string(out), "1 call was refused: "+why) {
+			t.Errorf("yaya run %s: got %v, %s; want what was refused", flags, err, out)
 		}
 	}
 }

@@ -212,6 +212,7 @@ type show struct {
 	streamed bool        // some text of this model call was printed
 	refused  int         // calls that needed approval while nobody could be asked
 	insisted int         // those of them that no rule can allow
+	never    int         // calls that needed approval with --approve never
 	outside  int         // calls that an untrusted folder does not allow
 	pieces   pieces
 	live     *screen.Live   // renders the answer on a terminal; nil elsewhere
@@ -286,7 +287,7 @@ func (s *show) end(o runOptions, w daemon.RunRequest, end daemon.RunOutcome) err
 	for _, r := range []struct {
 		n   int
 		why string
-	}{{s.refused, daemon.NobodyAsked}, {s.insisted, daemon.NoRuleAsked}, {s.outside, daemon.NotTrusted}} {
+	}{{s.refused, daemon.NobodyAsked}, {s.insisted, daemon.NoRuleAsked}, {s.never, daemon.NeverAsked}, {s.outside, daemon.NotTrusted}} {
 		if r.n > 0 {
 			fmt.Fprintf(s.err, "%s refused: %s\n", worded.Count(r.n, "call was", "calls were"), r.why)
 		}
@@ -356,6 +357,8 @@ func (s *show) refusal(ev event.Event) {
 		s.outside++
 	case strings.Contains(reason, daemon.NoRule):
 		s.insisted++
+	case strings.Contains(reason, daemon.NeverAsked):
+		s.never++
 	case strings.Contains(reason, daemon.NobodyThere):
 		s.refused++
 	}
