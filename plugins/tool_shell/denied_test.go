@@ -55,6 +55,14 @@ func TestMayHave(t *testing.T) {
 		"a file that is read-only":     {"touch: cannot touch '/usr/x': Read-only file system", "kept from a file"},
 		"a name":                       {"curl: (6) Could not resolve host: example.com", "kept from the network"},
 		"a service":                    {"connect ECONNREFUSED 127.0.0.1:5432", "kept from a service"},
+		"a name, node":                 {"Error: getaddrinfo ENOTFOUND registry.npmjs.org\n  errno: -3008, code: 'ENOTFOUND'", "kept from the network"},
+		"a name, go":                   {"dial tcp: lookup proxy.golang.org: no such host", "kept from the network"},
+		"a module of Python":           {"Traceback (most recent call last):\nModuleNotFoundError: No module named 'calc'", ""},
+		"a file of Python":             {"FileNotFoundError: [Errno 2] No such file or directory: 'calc.txt'", ""},
+		"a module of node":             {"Error: Cannot find module './calc'\n  code: 'MODULE_NOT_FOUND',\nnode:internal/modules/cjs/loader:1404", ""},
+		"a module of node, ESM":        {"Error [ERR_MODULE_NOT_FOUND]: Cannot find module '/w/calc.js' imported from /w/main.js", ""},
+		"a package of Go":              {"main.go:3:8: package calc is not in std\nno required module provides package example.com/x; to add it", ""},
+		"a crate of Rust":              {"error[E0432]: unresolved import `calc`\nerror: no matching package named `calc` found", ""},
 		"nothing of that":              {"1 test failed", ""},
 	} {
 		got := strings.Join(p.mayHave(c.said, "command", ". Ask", false), "\n")

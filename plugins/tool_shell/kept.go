@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"path/filepath"
-	"slices"
+	"regexp"
 	"strings"
 	"sync"
 
@@ -25,20 +25,24 @@ var hints = []struct {
 		"the command may have been kept from a file by the sandbox (profile %s): it can write in the workspace, except files that configure Git (.git/config, hooks), in its caches and in $TMPDIR, and credentials are hidden",
 	},
 	{
-		anyOf("could not resolve host", "name or service not known", "temporary failure in name resolution", "network is unreachable", "no such host", "enotfound", "eai_again", "enetunreach", "address family not supported"),
+		saysOf(unreached),
 		"the command may have been kept from the network by the sandbox (profile %s): programs reach it only through the proxy in the environment",
 	},
 	{
-		anyOf("connection refused", "econnrefused"),
+		saysOf(unserved),
 		"the command may have been kept from a service of this machine by the sandbox (profile %s): it has its own loopback interface",
 	},
 }
 
-func anyOf(texts ...string) func(*Plugin, string) bool {
-	return func(_ *Plugin, text string) bool {
-		text = strings.ToLower(text)
-		return slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(text, t) })
-	}
+// unreached and unserved are how programs say so. Codes are words of their own: ModuleNotFoundError of
+// Python has one in it.
+var (
+	unreached = lazyregexp.New(`(?i)could not resolve host|name or service not known|temporary failure in name resolution|network is unreachable|no such host\b|address family not supported|\b(?:ENOTFOUND|EAI_AGAIN|ENETUNREACH)\b`)
+	unserved  = lazyregexp.New(`(?i)connection refused|\bECONNREFUSED\b`)
+)
+
+func saysOf(pattern func() *regexp.Regexp) func(*Plugin, string) bool {
+	return func(_ *Plugin, text string) bool { return pattern().MatchString(text) }
 }
 
 // gone matches errors about a missing file; group 1 or 2 is its path.
