@@ -27,8 +27,8 @@ func TestPlainJSON(t *testing.T) {
 	}
 }
 
-// What people and models write keeps what scripts and emoji need; a reader that is no terminal gets
-// all but what acts.
+// The prose of people and models keeps what scripts and emoji need; a file or a program gets all but
+// the characters that act.
 func TestProse(t *testing.T) {
 	const text = "می\u200cخواهم 👨\u200d👩\u200d👧 ❤\ufe0f Wort\u00adteil\u200b\u202e\x1b[2J\U000e0041\n\tb"
 	if got, want := Prose(text), "می\u200cخواهم 👨\u200d👩\u200d👧 ❤\ufe0f Wort\u00adteil\\u{200b}\\u{202e}\\u{1b}[2J\\u{e0041}\n\tb"; got != want {

@@ -77,7 +77,7 @@ func TestNothingActs(t *testing.T) {
 	}
 }
 
-// What somebody is asked about shows everything, and titles what is not part of writing.
+// Questions show every character that is not seen; titles show those that are not part of writing.
 func TestExactly(t *testing.T) {
 	const text = "می\u200cخ \u00ad e\u200dm b\ufe0f"
 	const want = `می\u{200c}خ \u{ad} e\u{200d}m b\u{fe0f}`
