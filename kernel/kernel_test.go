@@ -669,7 +669,7 @@ func TestMaxIterations(t *testing.T) {
 		w.ran = nil
 		set(t, w.Settings, "loop.max_iterations", `16`)
 		out := w.run("s1", "go")
-		if out.Kind != "max_iterations" || out.Steps != 16 || len(w.ran) != 16 || !strings.Contains(out.Err.Error(), "16") {
+		if out.Kind != "max_iterations" || out.Steps != 16 || len(w.ran) != 16 || !strings.HasSuffix(out.Err.Error(), "16 model calls (setting loop.max_iterations): send a message to go on") {
 			t.Errorf("got %+v, want max_iterations after 16 steps and 16 calls", out)
 		}
 		equal(t, w.ends("s1"), "failed max_iterations")

@@ -30,7 +30,7 @@ func (k *Kernel) model(provider, model string) loop.Model {
 			out.Window = min(n, facts.Room())
 		}
 	}
-	out.Free = k.free(*i, out.ID)
+	out.Free, out.Listed = k.free(*i, out.ID), k.service(*i) != "" && k.service(*i) != models.Local
 	if facts.Service == models.Local { // how much of it there is, is up to the program that runs it
 		out.Likely = min(out.Likely, loop.DefaultWindow)
 	}

@@ -13,6 +13,7 @@ func TestRemedies(t *testing.T) {
 		"overloaded":       {`{"kind":"status","status_code":529,"message":"overloaded"}`, "status 529: overloaded; try again later, or let others answer (setting model.fallbacks)"},
 		"too slow":         {`{"kind":"timeout","message":"no headers"}`, "no headers; try again later, or let others answer"},
 		"nothing":          {`{"kind":"empty","message":"the model answered nothing"}`, "the model answered nothing; send a message to try again, or choose another model"},
+		"not there":        {`{"kind":"status","status_code":404,"message":"no such model"}`, "status 404: no such model; does the service have this model, and is this the address of its API? (yaya provider list)"},
 		"not paid for":     {`{"kind":"status","status_code":429,"message":"insufficient_quota"}`, "status 402: insufficient_quota; the account at the service has no credit left: add some there, or let others answer"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -24,7 +24,7 @@ func (t *turn) volunteer(calls []event.ToolCall) error {
 		return failed("strategy", "the strategy wants calls of its own while the model's are open")
 	}
 	if t.checks++; t.checks > t.limit {
-		return failed("max_iterations", "the strategy has made its own calls %d times", t.limit)
+		return failed("max_iterations", "the strategy has made its own calls %d times%s", t.limit, t.limiting())
 	}
 	// Recorded like a model's answer, but without a request.
 	ev, err := bus.Publish(t.l.kernel, event.LLMCallResponse, t.thread.id, event.LLMResponse{Text: t.out.Text, ToolCalls: calls})

@@ -54,13 +54,13 @@ func (t *turn) unanswering(req event.LLMRequest, e event.LLMError) error {
 		return failed(kind, "%s; the answer broke off: send a message to go on", what)
 	}
 	if len(t.failing) < 2 {
-		return failed(kind, "%s%s", what, remedy(req.Provider, e))
+		return failed(kind, "%s%s", what, t.remedy(req, e))
 	}
 	var before []string
 	for _, m := range t.failing[:len(t.failing)-1] {
 		before = append(before, m.Provider+"/"+m.Model)
 	}
-	return failed(kind, "%s (before it, %s could not answer)%s", what, strings.Join(before, ", "), remedy(req.Provider, e))
+	return failed(kind, "%s (before it, %s could not answer)%s", what, strings.Join(before, ", "), t.remedy(req, e))
 }
 
 // named is the text of an error with the model and the status before it.
@@ -79,15 +79,18 @@ func named(cfg Config, req event.LLMRequest, e event.LLMError) string {
 const later = "; try again later, or let others answer (setting model.fallbacks)"
 
 // remedy ends the text of an error with what may help, as far as its kind tells.
-func remedy(provider string, e event.LLMError) string {
+func (t *turn) remedy(req event.LLMRequest, e event.LLMError) string {
 	switch e.EffectiveKind() {
 	case event.LLMConnection:
 		return "; does the service run? (yaya provider list has its address)"
 	case event.LLMStatus:
 		switch e.StatusCode {
 		case 401, 403:
-			return fmt.Sprintf("; to set another key: yaya secret set %[1]s, then yaya config set providers.%[1]s.api_key '${secret:%[1]s}'", provider)
+			return fmt.Sprintf("; to set another key: yaya secret set %[1]s, then yaya config set providers.%[1]s.api_key '${secret:%[1]s}'", req.Provider)
 		case 404:
+			if !t.l.cfg.Model(req.Provider, req.Model).Listed {
+				return "; does the service have this model, and is this the address of its API? (yaya provider list)"
+			}
 			return "; yaya provider models lists the models"
 		case 402:
 			return "; the account at the service has no credit left: add some there, or let others answer (setting model.fallbacks)"

@@ -177,7 +177,8 @@ type Model struct {
 	Priced bool   // its prices are known
 	Free   bool   // nobody pays for its calls
 	// Cost returns what the tokens of a call cost, in US dollars, as far as prices are known; nil: nothing.
-	Cost func(u event.Usage) float64
+	Cost   func(u event.Usage) float64
+	Listed bool // it is at a service whose models the catalogue has
 }
 
 // Loop runs the turns of all sessions.

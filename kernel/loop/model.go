@@ -106,10 +106,19 @@ func (t *turn) fitted(d event.DecideResponse, req event.LLMRequest, seen int, er
 // step counts a model call of the turn.
 func (t *turn) step() error {
 	if t.out.Steps >= t.limit {
-		return failed("max_iterations", "the turn has reached its limit of %d model calls", t.limit)
+		return failed("max_iterations", "the turn has reached its limit of %d model calls%s", t.limit, t.limiting())
 	}
 	t.out.Steps++
 	return nil
+}
+
+// limiting names the setting behind the limit of the turn's model calls, and what to do. A sub-agent may
+// have been given a lower one.
+func (t *turn) limiting() string {
+	if t.limit < t.l.cfg.MaxIterations() {
+		return ", which its task came with"
+	}
+	return " (setting loop.max_iterations): send a message to go on"
 }
 
 // request returns the request of a step, and how many steering messages it has.

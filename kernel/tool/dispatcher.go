@@ -368,8 +368,12 @@ func (d *Dispatcher) check(e *Entry, call *Call) (Result, bool) {
 
 func invalid(name string, vs []Violation) Result {
 	msg := fmt.Sprintf("invalid arguments for %s:", name)
+	before := "\n- "
+	if len(vs) == 1 { // a brief has the first line alone
+		before = " "
+	}
 	for _, v := range vs {
-		msg += fmt.Sprintf("\n- %s: %s", cmp.Or(v.Path, "/"), v.Message)
+		msg += before + v.String()
 	}
 	res := Fail(ErrValidation, "%s", msg)
 	detail, err := json.Marshal(struct {

@@ -27,9 +27,13 @@ func TestErrorsThatHelp(t *testing.T) {
 		"not close":       {"deploy", `{}`, tool.OriginLoop, `unknown tool "deploy"`},
 		"out of reach":    {"far__glo", `{}`, tool.OriginLoop, `unknown tool "far__glo"`},
 		"a client":        {"Bash", `{}`, tool.OriginMCP, `unknown tool "Bash"`},
-		"cut off":         {"shell", `"{\"text\": \"a"`, tool.OriginLoop, "invalid arguments for shell:\n- /: the arguments are not valid JSON: unexpected end of JSON input"},
-		"wrapped":         {"shell", `"{\"text\": \"a\"}"`, tool.OriginLoop, "invalid arguments for shell:\n- /: the arguments are a string: give the object itself"},
-		"a list":          {"shell", `[]`, tool.OriginLoop, "invalid arguments for shell:\n- /: got array, want object"},
+		"cut off":         {"shell", `"{\"text\": \"a"`, tool.OriginLoop, "invalid arguments for shell: the arguments are not valid JSON: unexpected end of JSON input"},
+		"wrapped":         {"shell", `"{\"text\": \"a\"}"`, tool.OriginLoop, "invalid arguments for shell: the arguments are a string: give the object itself"},
+		"missing":         {"shell", `{}`, tool.OriginLoop, "invalid arguments for shell: text is missing"},
+		"unknown":         {"shell", `{"text":"a","txet":"b"}`, tool.OriginLoop, `invalid arguments for shell: unknown member "txet"`},
+		"both":            {"shell", `{"txet":"b"}`, tool.OriginLoop, "invalid arguments for shell:\n- text is missing\n- unknown member \"txet\""},
+		"of another type": {"shell", `{"text":1}`, tool.OriginLoop, "invalid arguments for shell: /text: got number, want string"},
+		"a list":          {"shell", `[]`, tool.OriginLoop, "invalid arguments for shell: got array, want object"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			near := tool.Caller{Principal: "p", But: "far"}

@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
 
@@ -177,6 +179,9 @@ type Violation struct {
 	Message string `json:"message"`
 }
 
+// String is the message, behind the path if it is about a part of the arguments.
+func (v Violation) String() string { return strings.TrimPrefix(v.Path+": "+v.Message, ": ") }
+
 // Violates returns why a value does not fit a schema, "" if it does. The error is about the schema.
 func Violates(schema, value json.RawMessage) (why string, err error) {
 	s, err := compileSchema(schema)
@@ -185,12 +190,31 @@ func Violates(schema, value json.RawMessage) (why string, err error) {
 	}
 	var all []string
 	for _, v := range validate(s, value) {
-		all = append(all, strings.TrimPrefix(v.Path+": "+v.Message, ": "))
+		all = append(all, v.String())
 	}
 	return strings.Join(all, "; "), nil
 }
 
 const maxViolations = 20
+
+// violated says in a sentence what does not fit.
+func violated(what jsonschema.ErrorKind, printer *message.Printer) string {
+	switch what := what.(type) {
+	case *kind.Required:
+		return strings.Join(what.Missing, ", ") + map[bool]string{true: " is missing", false: " are missing"}[len(what.Missing) == 1]
+	case *kind.AdditionalProperties:
+		return "unknown member " + quotedList(what.Properties)
+	}
+	return what.LocalizedString(printer)
+}
+
+func quotedList(all []string) string {
+	out := make([]string, len(all))
+	for i, s := range all {
+		out[i] = strconv.Quote(s)
+	}
+	return strings.Join(out, ", ")
+}
 
 func validate(schema *jsonschema.Schema, args json.RawMessage) []Violation {
 	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(args))
@@ -214,7 +238,7 @@ func validate(schema *jsonschema.Schema, args json.RawMessage) []Violation {
 			for _, p := range e.InstanceLocation {
 				path += "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(p)
 			}
-			out = append(out, Violation{Path: path, Message: e.ErrorKind.LocalizedString(printer)})
+			out = append(out, Violation{Path: path, Message: violated(e.ErrorKind, printer)})
 		}
 		for _, c := range e.Causes {
 			collect(c)

@@ -289,7 +289,7 @@ func TestErrors(t *testing.T) {
 		"no JSON":    {fakellm.Step{Status: 400, Body: "<html>no</html>"}, event.LLMError{Kind: event.LLMStatus, StatusCode: 400, Error: "400 Bad Request"}},
 		"within":     {within("invalid_request_error", "odd"), event.LLMError{Kind: event.LLMStatus, StatusCode: 400, Error: "odd"}},
 		"strange":    {within("new_error", "strange"), event.LLMError{Kind: event.LLMOther, Error: "strange"}},
-		"broken off": {fakellm.Step{Raw: sse(start, begin(0, `{"type":"text","text":""}`), delta(0, `{"type":"text_delta","text":"half of"}`))}, event.LLMError{Kind: event.LLMConnection, Error: "broke off"}},
+		"broken off": {fakellm.Step{Raw: sse(start, begin(0, `{"type":"text","text":""}`), delta(0, `{"type":"text_delta","text":"half of"}`))}, event.LLMError{Kind: event.LLMConnection, Error: "ended the answer early"}},
 		"no events":  {fakellm.Step{Raw: sse(start) + "event: content_block_delta\ndata: {\"type\n\n"}, event.LLMError{Kind: event.LLMOther, Error: "string literal"}},
 	} {
 		t.Run(name, func(t *testing.T) {

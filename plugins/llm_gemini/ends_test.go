@@ -50,9 +50,9 @@ func TestErrors(t *testing.T) {
 		"limit":    {chunks(said("", `{"text":"hm","thought":true}`), said("MAX_TOKENS")), event.LLMError{Kind: event.LLMOther, Error: "output limit"}},
 		"bad call": {chunks(said("", text("I call")), `{"candidates":[{"finishReason":"MALFORMED_FUNCTION_CALL","finishMessage":"Malformed function call: print(ls(","index":0}]}`), event.LLMError{Kind: event.LLMEmpty, Error: "cannot read: MALFORMED_FUNCTION_CALL"}},
 		// Text came first, so that these are not tried again.
-		"broken off":  {chunks(said("", text("half of"))), event.LLMError{Kind: event.LLMConnection, Error: "broke off"}},
+		"broken off":  {chunks(said("", text("half of"))), event.LLMError{Kind: event.LLMConnection, Error: "ended the answer early"}},
 		"half event":  {fakellm.Step{Raw: chunks(said("", text("half of"))).Raw + `data: {"candidates":[{"content":{"par`}, event.LLMError{Kind: event.LLMConnection, Error: "unexpected EOF"}},
-		"empty":       {chunks(said("", text("half of")), `{"candidates":[]}`, `{"candidates":[{"index":1,"finishReason":"STOP"}]}`, `{}`), event.LLMError{Kind: event.LLMConnection, Error: "broke off"}},
+		"empty":       {chunks(said("", text("half of")), `{"candidates":[]}`, `{"candidates":[{"index":1,"finishReason":"STOP"}]}`, `{}`), event.LLMError{Kind: event.LLMConnection, Error: "ended the answer early"}},
 		"no JSON":     {fakellm.Step{Raw: "data: <html>\n\n"}, event.LLMError{Kind: event.LLMOther, Error: "an event of the answer"}},
 		"a list":      {fakellm.Step{Raw: "data: [1]\n\n"}, event.LLMError{Kind: event.LLMOther, Error: "an event of the answer"}},
 		"no list":     {chunks(`{"candidates":[null]}`), event.LLMError{Kind: event.LLMOther, Error: "an event of the answer: not in the form"}},

@@ -108,7 +108,7 @@ func TestEnds(t *testing.T) {
 		"no thinking":  {fakellm.Step{Status: 400, Body: `{"error":"\"qwen3:8b\" does not support thinking"}`}, event.LLMError{Kind: event.LLMStatus, StatusCode: 400, Error: "does not support thinking"}},
 		"too long":     {fakellm.Step{Status: 400, Body: `{"error":"the input length exceeds the context length"}`}, event.LLMError{Kind: event.LLMStatus, StatusCode: 400, Error: "exceeds", Overflow: true}},
 		"within":       {lines(piece(`"content":"well"`), `{"error":"an error was encountered while running the model"}`), event.LLMError{Kind: event.LLMOther, Error: "running the model"}},
-		"broken off":   {lines(piece(`"content":"half of"`)), event.LLMError{Kind: event.LLMConnection, Error: "broke off"}},
+		"broken off":   {lines(piece(`"content":"half of"`)), event.LLMError{Kind: event.LLMConnection, Error: "ended the answer early"}},
 		"half a line":  {fakellm.Step{Raw: piece(`"content":"half of"`) + "\n" + `{"message":{"content":"an`}, event.LLMError{Kind: event.LLMConnection, Error: "unexpected EOF"}},
 		"no JSON":      {fakellm.Step{Raw: "<html>"}, event.LLMError{Kind: event.LLMOther, Error: "invalid character"}},
 		"asks to wait": {fakellm.Step{Status: 429, RetryAfter: "3600", Body: `{"error":"too many requests"}`}, event.LLMError{Kind: event.LLMStatus, StatusCode: 429, RetryAfterS: 3600, Error: "too many"}},

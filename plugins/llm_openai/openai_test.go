@@ -227,7 +227,7 @@ func TestErrors(t *testing.T) {
 		"connection": {url: gone.URL, want: event.LLMError{Kind: event.LLMConnection, Error: "refused"}},
 		"in stream":  {step: fakellm.Step{Raw: "data: {\"error\":{\"message\":\"overloaded\",\"type\":\"x\"}}\n\n"}, want: event.LLMError{Kind: event.LLMOther, Error: "overloaded"}},
 		"cut":        {step: fakellm.Step{Text: "half of it", Cut: true}, want: event.LLMError{Kind: event.LLMConnection, Error: "EOF"}},
-		"broken off": {step: fakellm.Step{Raw: "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"}}]}\n\n"}, want: event.LLMError{Kind: event.LLMConnection, Error: "broke off"}},
+		"broken off": {step: fakellm.Step{Raw: "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"}}]}\n\n"}, want: event.LLMError{Kind: event.LLMConnection, Error: "ended the answer early"}},
 		"redirect":   {step: fakellm.Step{Status: http.StatusTeapot, Text: "t"}, want: event.LLMError{Kind: event.LLMStatus, StatusCode: 418, Error: "t"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -147,7 +147,7 @@ func TestErrors(t *testing.T) {
 		"nothing":    {events(created, `{"type":"response.failed","response":{}}`), event.LLMError{Kind: event.LLMOther, Error: "without a message"}},
 		"error":      {events(created, text("half"), `{"type":"error","code":"server_error","message":"sorry","param":null}`), event.LLMError{Kind: event.LLMStatus, StatusCode: 500, Error: "sorry"}},
 		"nested":     {events(created, text("half"), `{"type":"error","error":{"type":"x","code":"server_error","message":"sorry"}}`), event.LLMError{Kind: event.LLMStatus, StatusCode: 500, Error: "sorry"}},
-		"broken off": {events(created, text("half of")), event.LLMError{Kind: event.LLMConnection, Error: "broke off"}},
+		"broken off": {events(created, text("half of")), event.LLMError{Kind: event.LLMConnection, Error: "ended the answer early"}},
 		"half event": {fakellm.Step{Raw: events(created, text("half of")).Raw + `data: {"type":"resp`}, event.LLMError{Kind: event.LLMConnection, Error: "unexpected EOF"}},
 		"no JSON":    {fakellm.Step{Raw: "data: <html>\n\n"}, event.LLMError{Kind: event.LLMOther, Error: "an event of the answer"}},
 	} {

@@ -125,7 +125,7 @@ func Failed(err error) error {
 
 // BrokeOff is the error of a stream that ended before its answer.
 func BrokeOff() error {
-	return &llm.Error{Kind: event.LLMConnection, Err: errors.New("the answer broke off")}
+	return &llm.Error{Kind: event.LLMConnection, Err: errors.New("the service ended the answer early")}
 }
 
 // statuses are those of the codes and types of errors that OpenAI's APIs report within a stream, whose
