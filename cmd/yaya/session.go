@@ -2,14 +2,11 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"path/filepath"
 	"text/tabwriter"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
@@ -85,6 +82,8 @@ func size(n int64) string {
 func sessionShowCommand(g *daemon.Flags, workspace *string) *cobra.Command {
 	return &cobra.Command{
 		Use: "show SESSION", Short: "Show a conversation", Args: cobra.ExactArgs(1),
+		Long: `Show a conversation: what was said, the calls of tools, and the beginning of their results.
+yaya session export has everything.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			return daemon.WithSessions(g, func(m *session.Manager) error {
 				w := c.OutOrStdout()
@@ -92,51 +91,6 @@ func sessionShowCommand(g *daemon.Flags, workspace *string) *cobra.Command {
 			})
 		},
 	}
-}
-
-// showEntry prints the parts of an entry that people want to see.
-func showEntry(w io.Writer, e session.Entry) error {
-	at := e.Date.Local().Format(time.TimeOnly)
-	line := func(format string, args ...any) error {
-		_, err := fmt.Fprintf(w, "%5d  %s  %s\n", e.ID, at, fmt.Sprintf(format, args...))
-		return err
-	}
-	switch e.Kind {
-	case session.KindMessage:
-		var m session.Message
-		if err := json.Unmarshal(e.Payload, &m); err != nil {
-			return err
-		}
-		return line("%s: %s", daemon.Printable(m.Role, 20), daemon.Prose(m.Content))
-	case session.KindToolCall:
-		var call event.ToolCall
-		if err := json.Unmarshal(e.Payload, &call); err != nil {
-			return err
-		}
-		return line("→ %s %s", daemon.Printable(call.Name, 80), daemon.Printable(string(call.Args), 500))
-	case session.KindToolResult:
-		var r session.ToolResult
-		if err := json.Unmarshal(e.Payload, &r); err != nil {
-			return err
-		}
-		return line("%s %s", map[bool]string{true: "✓", false: "✗"}[r.OK], daemon.Printable(brief(event.ToolResult{Envelope: r.Envelope, Error: r.Error}), 200))
-	case session.KindAnchor:
-		var a session.Anchor
-		if err := json.Unmarshal(e.Payload, &a); err != nil {
-			return err
-		}
-		return line("⚓ %s %s", daemon.Printable(a.Name, 80), daemon.Printable(string(a.State), 300))
-	}
-	var n session.Note
-	if err := json.Unmarshal(e.Payload, &n); err != nil {
-		return err
-	}
-	switch n.Name {
-	case event.ToolCallError.Name(), event.ApprovalRequested.Name(), event.ApprovalAnswered.Name(), event.ApprovalWithdrawn.Name(),
-		event.TurnHasFailed.Name(), event.TurnWasCancelled.Name():
-		return line("· %s %s", n.Name, daemon.Printable(string(n.Data), 500))
-	}
-	return nil // other kinds are for programs; export prints them
 }
 
 func sessionExportCommand(g *daemon.Flags, workspace *string) *cobra.Command {
