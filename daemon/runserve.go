@@ -26,6 +26,7 @@ import (
 // RunRequest is the request of yaya run.
 type RunRequest struct {
 	Session   string `json:"session"`
+	Named     bool   `json:"named,omitempty"`     // by the user, who may expect that it exists
 	Workspace string `json:"workspace,omitempty"` // absolute; "" for the session's own
 	Folder    string `json:"folder"`              // in which a new session works without a workspace
 	Prompt    string `json:"prompt"`
@@ -178,12 +179,17 @@ func (b *bridge) runTurn(ctx context.Context, w RunRequest, out *runAnswer) (Run
 		return RunOutcome{}, fmt.Errorf("session %s: %w: wait for it, or use another --session", w.Session, session.ErrBusy)
 	}
 	defer release()
-	s, err := b.runSession(w)
+	s, begun, err := b.runSession(w)
 	if errors.Is(err, journal.ErrLocked) {
 		err = fmt.Errorf("%w: wait for it, or use another --session", err)
 	}
 	if err != nil {
 		return RunOutcome{}, err
+	}
+	if begun && w.Named {
+		if err := out.note("the session %s is new (yaya session list shows those that there are)", w.Session); err != nil {
+			return RunOutcome{}, err
+		}
 	}
 	if w.Plan {
 		if err := s.SetMode(ctx, session.Plan); err != nil {
@@ -337,10 +343,9 @@ func (b *bridge) checkRun(w RunRequest) error {
 
 // runSession opens the session of a run: the one that there is of that id in the folder
 // or elsewhere, or a new one.
-func (b *bridge) runSession(w RunRequest) (*session.Session, error) {
+func (b *bridge) runSession(w RunRequest) (s *session.Session, begun bool, err error) {
 	m := b.core.kernel.Sessions
 	s, known := m.Get(w.Session)
-	var err error
 	for _, dir := range []string{w.Folder, ""} {
 		if known || w.Workspace != "" {
 			break
@@ -348,15 +353,22 @@ func (b *bridge) runSession(w RunRequest) (*session.Session, error) {
 		if s, err = m.Find(w.Session, dir); err == nil {
 			known = true
 		} else if !errors.Is(err, session.ErrNotFound) {
-			return nil, err
+			return nil, false, err
+		}
+	}
+	if !known && w.Workspace != "" {
+		if _, err = m.Find(w.Session, w.Workspace); err == nil {
+			known = true
+		} else if !errors.Is(err, session.ErrNotFound) {
+			return nil, false, err
 		}
 	}
 	if !known || w.Workspace != "" {
 		if s, err = m.Open(w.Session, cmp.Or(w.Workspace, w.Folder)); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
-	return s, nil
+	return s, !known, nil
 }
 
 // noteServers waits for the servers that start, and says which are not there.

@@ -190,8 +190,8 @@ func TestRunIsInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := cmd.Wait()
-	if code := cmd.ProcessState.ExitCode(); code != 1 || !strings.Contains(errOut.String(), "cancelled") {
-		t.Errorf("exit code %d, %v: %s", code, err, errOut.String())
+	if code := cmd.ProcessState.ExitCode(); code != 130 || !strings.Contains(errOut.String(), "cancelled") {
+		t.Errorf("exit code %d, %v: %s; want 130", code, err, errOut.String())
 	}
 	if show := b.must("session", "show", "s1"); !strings.Contains(show, "turn.cancelled") {
 		t.Errorf(`yaya session show says %s, want "turn.cancelled" in it`, show)

@@ -71,6 +71,9 @@ func run() int {
 	if n, ok := errors.AsType[*notRun](err); ok {
 		return n.code()
 	}
+	if e, ok := errors.AsType[*endedBySignal](err); ok {
+		return e.code
+	}
 	if hint := hiddenHere(g, err); hint != "" {
 		fmt.Fprintln(os.Stderr, hint)
 	}
@@ -96,6 +99,29 @@ func (e *notRun) code() int {
 		return exitNotFound
 	}
 	return exitCannotRun
+}
+
+// endedBySignal is the error of a command that a signal has ended before it was done.
+type endedBySignal struct {
+	error
+	code int // 128 and the number of the signal, as of programs that signals end
+}
+
+func (e *endedBySignal) Unwrap() error { return e.error }
+
+// signalled gives the error of a command the exit code of the signal that has ended its context, if one
+// has.
+func signalled(ctx context.Context, err error) error {
+	cause := context.Cause(ctx)
+	if err == nil || cause == nil {
+		return err
+	}
+	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		if cause.Error() == s.String()+" signal received" { // as signal.NotifyContext writes it
+			return &endedBySignal{err, 128 + int(s)}
+		}
+	}
+	return err
 }
 
 // exitStatus makes the command fail without printing a message, with exitError where it has no

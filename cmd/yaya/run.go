@@ -68,7 +68,7 @@ yaya keeps the conversation. To continue it, pass the --session that yaya prints
 
 The exit code is 0 if the agent answered, even if some of its calls failed or were
 rejected; standard error says how many were rejected. It is 1 if the turn failed or was
-canceled, and 2 for wrong usage.`,
+canceled, 2 for wrong usage, and 130 if you interrupted it with Ctrl-C.`,
 		Example: `  yaya run "what is in this folder?"
   yaya run --approve rules "run the tests and explain the failures"
   git diff | yaya run --session review "-"
@@ -93,7 +93,8 @@ canceled, and 2 for wrong usage.`,
 					return &usageError{c.CommandPath(), fmt.Errorf("--session: %w", err)}
 				}
 			}
-			return runPrompt(c.Context(), g, o, prompt, c.InOrStdin(), c.OutOrStdout(), c.ErrOrStderr())
+			err = runPrompt(c.Context(), g, o, prompt, c.InOrStdin(), c.OutOrStdout(), c.ErrOrStderr())
+			return signalled(c.Context(), err)
 		},
 	}
 	f := c.Flags()
@@ -180,7 +181,7 @@ func runPrompt(ctx context.Context, g *daemon.Flags, o runOptions, prompt string
 // request is the run's request to yaya.
 func (o runOptions) request(prompt string, tty bool) (daemon.RunRequest, error) {
 	w := daemon.RunRequest{
-		Session: o.session, Workspace: o.workspace, Prompt: prompt, Provider: o.provider, Model: o.model, Strategy: o.strategy,
+		Session: o.session, Named: o.session != "", Workspace: o.workspace, Prompt: prompt, Provider: o.provider, Model: o.model, Strategy: o.strategy,
 		Approve: o.mode(tty), Declined: o.untrusted, Plan: o.plan,
 	}
 	if w.Session == "" {
@@ -395,7 +396,7 @@ func (s *show) render(ctx context.Context, ev event.Event) {
 	case event.ToolError:
 		s.newline()
 		s.pieces.end(s.err, p.ID)
-		fmt.Fprintf(s.err, "%s %s\n", screen.Paint(s.colours.Bad, "✗"), daemon.Printable(daemon.OneLine(p.Brief), 200))
+		fmt.Fprintf(s.err, "%s %s\n", screen.Paint(s.colours.Bad, "✗"), daemon.Printable(daemon.OneLine(neverRan(p)), 500))
 	case event.ToolProgress:
 		if p.Message != "" {
 			s.newline()
