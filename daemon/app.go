@@ -56,6 +56,11 @@ func WithoutDaemon(ctx context.Context, g *Flags, o AppOptions, f func(*App) err
 		return err
 	}
 	defer end(ctx, st, &err)
+	if o.Agents && !o.lenient && !o.bare { // all calls that the settings are about would be refused
+		if err := unruled(at.settings, g.settingsFile(p)); err != nil {
+			return err
+		}
+	}
 	var l manage.Loaded
 	if !o.bare {
 		if l, err = manage.Load(p.Servers(), o.MCPConfig); err != nil {

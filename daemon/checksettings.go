@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/yaya-ai/yaya/auth"
+	"github.com/yaya-ai/yaya/internal/members"
 	"github.com/yaya-ai/yaya/internal/sandbox"
 	"github.com/yaya-ai/yaya/kernel"
 	"github.com/yaya-ai/yaya/kernel/config"
@@ -66,6 +67,15 @@ func SettingChecker(s *config.Store, listens []string) func(string, json.RawMess
 	}
 }
 
+// Strategies are the ids of those that come with yaya.
+func Strategies() []string {
+	return []string{(*strategy_react.Plugin)(nil).Manifest().StrategyID, (*strategy_coder.Plugin)(nil).Manifest().StrategyID}
+}
+
+func noStrategy(id string) error {
+	return fmt.Errorf("there is no strategy %q%s", id, members.Among(id, Strategies()))
+}
+
 // bundledSetting refuses what does not fit the schema of a bundled plugin, whether it is loaded or not.
 func bundledSetting(key string, v json.RawMessage) error {
 	for _, p := range []interface{ Manifest() plugin.Manifest }{(*strategy_react.Plugin)(nil), (*strategy_coder.Plugin)(nil), (*tool_shell.Plugin)(nil), (*tool_workspace.Plugin)(nil)} {
@@ -109,6 +119,17 @@ func unreadable(s *config.Store, listens []string) (out []error) {
 		out = append(out, m.err)
 	}
 	return out
+}
+
+// unruled returns the mistakes in rules about tool calls, with which all calls would be refused.
+func unruled(s *config.Store, file string) error {
+	var all []error
+	for _, m := range mistakes(s, nil) {
+		if strings.HasPrefix(m.key, "approval.") {
+			all = append(all, fmt.Errorf("%w (correct it in %s, or with yaya config set %s)", m.err, file, m.key))
+		}
+	}
+	return errors.Join(all...)
 }
 
 // mistake is one in a setting.

@@ -129,7 +129,7 @@ func (d *Dispatcher) decide(ctx context.Context, call Call, def Definition) Verd
 	}
 	v, err := d.cfg.Policy.Decide(ctx, call, def)
 	if err != nil {
-		return Verdict{Deny, fmt.Sprintf("the policy failed: %v", err)}
+		return Verdict{Deny, err.Error()} // it begins with the setting, as a brief should
 	}
 	return v
 }
