@@ -112,6 +112,10 @@ func (d *doctor) checks(ctx context.Context, timeout time.Duration) []inspection
 			}
 			return ds
 		}},
+		{"strategy", "the setting strategy", func() []plugin.Diagnosis {
+			id := k.Settings.Text("strategy")
+			return some(plugin.Diagnosis{Plugin: "strategy", HealthReport: plugin.HealthReport{Status: plugin.Degraded, Summary: fmt.Sprintf("setting strategy: %v", noStrategy(id))}}, !k.Plugins.HasStrategy(id))
+		}},
 		{"yaya", "links to own files", func() []plugin.Diagnosis { return some(st.linkedDiagnosis()) }},
 		{"log", "log file", func() []plugin.Diagnosis { return some(st.at.logs.diagnosis(k.Settings)) }},
 		{"secrets", "secrets in command lines", func() (ds []plugin.Diagnosis) {

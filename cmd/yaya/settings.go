@@ -204,7 +204,7 @@ config list shows all keys. The exit code is 2 if the setting cannot have the va
 						return err
 					}
 				}
-				if err := errors.Join(sayRestarts(c, b, args[0], boxes), sayMissing(g, c, b, in["value"])); err != nil {
+				if err := errors.Join(sayRestarts(c, b, args[0], boxes), sayMissing(g, c, b, in["value"]), sayNameless(c, b, args[0], value)); err != nil {
 					return err
 				}
 				if args[0] == daemon.ServersEnvKey {

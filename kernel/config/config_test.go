@@ -164,7 +164,7 @@ func TestRefused(t *testing.T) {
 	}{
 		"syntax":      {config.Options{File: []byte("a = 1\nb = = 2")}, "f.toml:2:"},
 		"duplicate":   {config.Options{File: []byte("strategy = \"a\"\nstrategy = \"b\"")}, "f.toml:"},
-		"unknown":     {config.Options{File: []byte("\n[loop]\n\nmax_iteratoins = 3")}, `f.toml:4: there is no key "loop.max_iteratoins"`},
+		"unknown":     {config.Options{File: []byte("\n[loop]\n\nmax_iteratoins = 3")}, `f.toml:4: there is no key "loop.max_iteratoins"; did you mean loop.max_iterations?`},
 		"type":        {config.Options{File: []byte("[approval]\ntimeout = 3")}, "f.toml:2: approval.timeout must be a duration"},
 		"provider id": {config.Options{File: []byte("[providers.A]\nplugin = \"x\"")}, "f.toml:2: providers.A.plugin"},
 		"huge":        {config.Options{File: make([]byte, config.MaxFile+1)}, "at most"},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/yaya-ai/yaya/internal/cut"
 	"github.com/yaya-ai/yaya/internal/lazyregexp"
+	"github.com/yaya-ai/yaya/internal/members"
 )
 
 // Bounds of a configuration.
@@ -294,6 +295,13 @@ func suggest(key string) string {
 		if _, l, _ := strings.Cut(k.Name, "."); k.Name != key && (strings.EqualFold(k.Name, key) || (last != "" && last == l) || strings.HasPrefix(k.Name, key+".")) {
 			return fmt.Sprintf("; did you mean %s?", k.Name)
 		}
+	}
+	names := make([]string, len(Keys))
+	for i, k := range Keys {
+		names[i] = k.Name
+	}
+	if c := members.Closest(key, names); c != "" {
+		return fmt.Sprintf("; did you mean %s?", c)
 	}
 	return "; plugin.<name>.* and providers.<id>.* are free, yaya config list shows the others"
 }
