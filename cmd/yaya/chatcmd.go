@@ -89,7 +89,7 @@ func converse(ctx context.Context, g *daemon.Flags, o chat.Options) error {
 	if err != nil {
 		return err
 	}
-	o.Data = p.Data
+	o.Data, o.AddModel = p.Data, addCommand()
 	if b, ok := daemon.Reach(ctx, p); ok {
 		defer b.Client.CloseIdleConnections()
 		return chat.Run(ctx, &chat.Client{HTTP: b.Client, Base: "http://yaya"}, o)

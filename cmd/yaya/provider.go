@@ -188,6 +188,7 @@ otherwise.`,
 						return err
 					}
 				}
+				n.tellKeyless(c.ErrOrStderr(), b, made)
 				if use {
 					return useProvider(c.Context(), b, w, id)
 				}

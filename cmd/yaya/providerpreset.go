@@ -81,6 +81,36 @@ func tellPreset(w io.Writer, p models.Preset, made admin.Provider, keyEnv string
 	return err
 }
 
+// tellKeyless warns of a service that needs a key, if neither the provider nor the environment has one.
+func (n newProvider) tellKeyless(w io.Writer, b *daemon.Backend, made admin.Provider) {
+	own := slices.IndexFunc(models.Presets(), func(p models.Preset) bool { return p.Own && p.KeyVar != "" && p.Plugin == made.Plugin })
+	if own < 0 || n.addressed() || n.base != "" || (config.Instance{Config: made.Config}).Text("api_key") != "" {
+		return // tellPreset tells of other services
+	}
+	name := models.Presets()[own].KeyVar
+	if os.Getenv(name) != "" || os.Getenv(strings.TrimSuffix(name, "_API_KEY")+"_BASE_URL") != "" {
+		return
+	}
+	unless := ""
+	if b.Remote {
+		unless = ", unless the running yaya has " + name
+	}
+	fmt.Fprintf(w, "%s has no key%s: give it one with yaya config set providers.%s.api_key - (or set %s in yaya's environment)\n", made.ID, unless, made.ID, name)
+}
+
+// addCommand is a command that adds a provider whose key is in the environment, or one as an example.
+func addCommand() string {
+	for _, p := range models.Presets() {
+		if p.KeyVar != "" && os.Getenv(p.KeyVar) != "" {
+			return fmt.Sprintf("yaya provider add %s --model %s --use", p.Name, cmp.Or(usualModels[p.Name], "MODEL"))
+		}
+	}
+	return "yaya provider add anthropic --model " + usualModels["anthropic"] + " --api-key-stdin --use"
+}
+
+// usualModels are models that the examples name.
+var usualModels = map[string]string{"openai": "gpt-5-mini", "anthropic": "claude-sonnet-4-5", "gemini": "gemini-3.5-flash"}
+
 // checkModel refuses a model of another service for a provider that nothing but the default makes
 // one of OpenAI: the other service's key would be sent there.
 func (n newProvider) checkModel(ctx context.Context, b *daemon.Backend, id string) error {

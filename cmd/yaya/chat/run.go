@@ -18,6 +18,7 @@ type Options struct {
 	Workspace string // of new sessions
 	Home      string // the user's folder, "" if it is not known
 	Data      string // the data directory, for the history
+	AddModel  string // the command that adds a model, for a hint
 	In        io.Reader
 	Out       io.Writer
 }
@@ -77,7 +78,7 @@ func Run(ctx context.Context, api *Client, o Options) error {
 	m.suspend = func() error { return stop(p) }
 	m.switchTo(first)
 	if first.Answering.Provider == echoProvider {
-		m.say0("no model is configured: the answers are echoes. To add one: yaya provider add anthropic --model claude-sonnet-4-5 --api-key-stdin --use (or another of yaya provider add --help)")
+		m.say0("no model is configured: the answers are echoes. To add one: " + o.AddModel + " (or another of yaya provider add --help)")
 	}
 	if o.Message != "" {
 		m.first = m.say(o.Message, "")
