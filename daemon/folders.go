@@ -93,11 +93,11 @@ func Explain(q folder.Question) string {
 		for _, i := range q.Added {
 			fmt.Fprintf(&b, "  + %s\n", Whole(i.String()))
 		}
-		b.WriteString("If you trust it again, yaya uses the following without another question, with all your rights unless a sandbox is named:\n")
+		b.WriteString("If you trust it again, yaya uses the following, with all your rights unless a sandbox is named:\n")
 	case len(q.Items) == 0:
 		b.WriteString("Nothing in it runs by itself.\n")
 	default:
-		b.WriteString("If you trust it, yaya uses the following without another question, with all your rights unless a sandbox is named:\n")
+		b.WriteString("If you trust it, yaya uses the following, with all your rights unless a sandbox is named:\n")
 	}
 	for _, i := range q.Items {
 		fmt.Fprintf(&b, "    %s\n", Whole(i.String()))
@@ -108,7 +108,7 @@ func Explain(q folder.Question) string {
 	for _, i := range q.Allowed {
 		fmt.Fprintf(&b, "    %s\n", Whole(i.String()))
 	}
-	b.WriteString("Trusting it does not approve the agent's own changes and commands.\nUntil you trust it, agents can only read and search the folder.\n")
+	b.WriteString("Trusting it does not approve the agent's own changes and commands, nor the agents that it starts.\nUntil you trust it, agents can only read and search the folder.\n")
 	return b.String()
 }
 

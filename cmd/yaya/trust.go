@@ -33,10 +33,11 @@ Until you trust a folder, it is restricted: agents can only read and search its 
 Nothing in the folder runs or instructs them. Its checks do not run, its AGENTS.md is an
 ordinary file, and the MCP servers in its .mcp.json do not start.
 
-yaya trust lists everything in the folder that would run without another question, and
-asks whether you trust it. Your answer covers exactly that content: if it changes later,
-the folder is restricted again, and yaya trust shows the difference. In a trusted folder,
-an agent's own changes and commands still need approval, from you or from approval.rules.
+yaya trust lists everything in the folder that would then be used, and asks whether you
+trust it. Your answer covers exactly that content: if it changes later, the folder is
+restricted again, and yaya trust shows the difference. In a trusted folder, an agent's own
+changes and commands, and the agents that it starts, still need approval, from you or from
+approval.rules.
 
 Without a terminal, yaya trust asks nobody and trusts nothing, unless you pass --yes. To
 read the list first, use --json, which changes nothing. The exit code is 0 if the folder

@@ -4,7 +4,7 @@
 // A folder that nobody has trusted is restricted: its files can be read and searched,
 // and nothing in it runs, configures yaya or instructs an agent. The first call that
 // needs more asks a person one question, which shows the folder and, literally,
-// everything in it that could then run without another question. The answer is stored
+// everything in it that could then run. The answer is stored
 // with the digest of the shown content; when that content changes, the folder is
 // restricted again and the question shows the difference.
 //

@@ -46,11 +46,11 @@ func FolderQuestion(a Ask) (text string, ok bool) {
 		for _, i := range q.Added {
 			line("+ ", i)
 		}
-		b.WriteString("If you trust it again, the following is used without another question, with your rights unless a sandbox is named:\n")
+		b.WriteString("If you trust it again, the following is used, with your rights unless a sandbox is named:\n")
 	case len(q.Items) == 0:
 		b.WriteString("Nothing in it runs by itself.\n")
 	default:
-		b.WriteString("If you trust it, the following is used without another question, with your rights unless a sandbox is named:\n")
+		b.WriteString("If you trust it, the following is used, with your rights unless a sandbox is named:\n")
 	}
 	for _, i := range q.Items {
 		line("  ", i)
@@ -61,6 +61,6 @@ func FolderQuestion(a Ask) (text string, ok bool) {
 	for _, i := range q.Allowed {
 		line("  ", i)
 	}
-	b.WriteString("You are always asked about changes and commands of the agent. If you trust the folder for this session only, its servers do not start. Without your trust, the agent can only read and search the folder.")
+	b.WriteString("You are still asked about changes and commands of the agent, and before it starts another agent. If you trust the folder for this session only, its servers do not start. Without your trust, the agent can only read and search the folder.")
 	return b.String(), true
 }

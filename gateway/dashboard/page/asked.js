@@ -123,7 +123,7 @@ function Folder({ q }) {
       ? html`
           <p>
             ${t(
-              'If you trust it, the following is used without another question, with your rights unless a sandbox is named:',
+              'If you trust it, the following is used, with your rights unless a sandbox is named:',
             )}
           </p>
           <${Pre} all text=${all} label=${t('What the folder brings, all of it')} />
@@ -139,7 +139,7 @@ function Folder({ q }) {
     `}
     <p class="muted">
       ${t(
-        'You are always asked about changes and commands of the agent. If you trust the folder for one session only, its servers do not start. Without your trust, the agent can only read and search the folder.',
+        'You are still asked about changes and commands of the agent, and before it starts another agent. If you trust the folder for one session only, its servers do not start. Without your trust, the agent can only read and search the folder.',
       )}
     </p>
   `;

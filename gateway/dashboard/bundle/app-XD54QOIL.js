@@ -1,0 +1,1 @@
+import{ga as a}from"./chunk-DX5UZMM6.js";import"./chunk-7KQRHSI2.js";export{a as main};

@@ -1,1 +1,0 @@
-import{I as m,u as r}from"./chunk-GQYQ4KVB.js";import{d as p,k as a}from"./chunk-7KQRHSI2.js";var i=(o,n)=>a(`${o}: ${n}`)??r(n),t=({of:o,text:n})=>m`<span lang=${a(`${o}: ${n}`)?p():"en"}>${i(o,n)}</span>`;export{i as a,t as b};

@@ -1,0 +1,1 @@
+import{I as m,u as r}from"./chunk-DX5UZMM6.js";import{d as p,k as a}from"./chunk-7KQRHSI2.js";var i=(o,n)=>a(`${o}: ${n}`)??r(n),t=({of:o,text:n})=>m`<span lang=${a(`${o}: ${n}`)?p():"en"}>${i(o,n)}</span>`;export{i as a,t as b};

@@ -1,1 +1,0 @@
-import{a,b,c}from"./chunk-46IIWECZ.js";import"./chunk-QXULOPVB.js";import"./chunk-3VCY3VVD.js";import"./chunk-WXLM5SFS.js";import"./chunk-TAEGOEPE.js";import"./chunk-7NMJRKXH.js";import"./chunk-43UXHYUF.js";import"./chunk-GQYQ4KVB.js";import"./chunk-7KQRHSI2.js";export{c as default,a as parsed,b as worded};

@@ -1,0 +1,1 @@
+import{a,b,c}from"./chunk-FNYZOFRU.js";import"./chunk-WKYUETWH.js";import"./chunk-5YHDVP7A.js";import"./chunk-ORFBRK3V.js";import"./chunk-ZAOT4YSA.js";import"./chunk-IY4UA5QU.js";import"./chunk-43UXHYUF.js";import"./chunk-DX5UZMM6.js";import"./chunk-7KQRHSI2.js";export{c as default,a as parsed,b as worded};
