@@ -280,8 +280,8 @@ func (k *kept) end(ctx context.Context, p pending, failed error) error {
 	if err := k.root.Remove(openFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if failed != nil || k.next == nil {
-		return nil
+	if failed == nil && k.next != nil { // the group needs the earlier one no longer
+		return k.store(seenFile, k.next)
 	}
-	return k.store(seenFile, k.next) // which the group needs no longer
+	return nil
 }
