@@ -52,8 +52,8 @@ func TestInterruptedBeforeItBegins(t *testing.T) {
 	}
 }
 
-// REL-1: a turn that the disk does not let begin is tried again after pauses that grow up to a minute, also
-// when the disk is well between the tries; it runs once that stays so.
+// REL-1: a turn that the disk does not let begin is tried again after pauses that grow up to a minute, even
+// if the disk is well between the tries; it runs once that stays so.
 func TestATurnThatCannotBegin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var full, well atomic.Bool

@@ -8,8 +8,8 @@ import (
 	"github.com/yaya-ai/yaya/kernel/llm"
 )
 
-// MIS-3: what a call has taken that ended on its way is estimated as the service has counted the one before:
-// what it had in its cache is cheaper.
+// MIS-3: a call that ended on its way is estimated as the service has counted the one before it:
+// tokens in its cache are cheaper.
 func TestGuessed(t *testing.T) {
 	x := &turn{l: &Loop{}}
 	req := event.LLMRequest{Model: "m", Messages: []event.Message{{Role: "user", Content: strings.Repeat("a", 3984)}}} // 1,000 tokens of ours

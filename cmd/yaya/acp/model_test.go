@@ -42,7 +42,7 @@ func (m *modelled) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m.fake.ServeHTTP(w, r)
 }
 
-// USE-6: what changes while a session is opened is told after the answer, which has the earlier state.
+// USE-6: the events of a session that an editor opens follow the answer, which has the earlier state.
 func TestOpenedBeforeItsEvents(t *testing.T) {
 	m := &modelled{fake: &fake{}}
 	m.then = func(int32) chan struct{} { return m.came }

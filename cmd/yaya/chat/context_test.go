@@ -6,7 +6,7 @@ import (
 )
 
 // MIS-2, USE-6: the status tells the length of the history as the last call had it, not one from before a
-// summary; and which model answers, also after an answer that broke off.
+// summary; and which model answers, even after an answer that broke off.
 func TestContextAndModel(t *testing.T) {
 	var x transcript
 	for i, tt := range []struct {
