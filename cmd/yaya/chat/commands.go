@@ -36,6 +36,12 @@ func commands() []command {
 		{"model", "[MODEL]", "show the models, or choose one for the session", func(m *model, arg string) action { return m.choice(arg) }, choices},
 		{"plan", "[off]", "let the agent only read and plan until you approve its plan", func(m *model, arg string) action { return m.mode("plan", planMode, arg) }, nil},
 		{"edits", "[off]", "let the agent change files without a question", func(m *model, arg string) action { return m.mode("edits", editMode, arg) }, nil},
+		{"trust", "[yes|no]", "show what the folder brings; trust it, or restrict it again", func(m *model, arg string) action { return m.trust(arg) }, words("yes", "no")},
+		{"tools", "", "list the tools of the agent, and which ask first", func(m *model, _ string) action { return m.tools() }, nil},
+		{"mcp", "", "list the MCP servers, with their state", func(m *model, _ string) action { return m.servers() }, nil},
+		{"skills", "", "list the skills", func(m *model, _ string) action { return m.skills() }, nil},
+		{"agents", "", "list the sub-agents that files describe", func(m *model, _ string) action { return m.agents() }, nil},
+		{"cost", "", "tell the tokens and the cost, and their limits", func(m *model, _ string) action { return m.costs() }, nil},
 		{"stop", "", "stop the turn (Esc)", func(m *model, _ string) action { return m.cancel() }, nil},
 		{"queue", "TEXT", "queue a message for after the turn (Enter)", func(m *model, arg string) action { return m.say(arg, "queue") }, nil},
 		{"steer", "TEXT", "send a message to the running turn (Ctrl+S)", func(m *model, arg string) action { return m.say(arg, "steer") }, nil},
@@ -56,6 +62,20 @@ prompt of one, and !COMMAND runs a command in your shell; its output goes with t
 Tab completes commands, their arguments, @files, servers, resources and prompts. Esc, or Ctrl+C
 once, stops the command or the turn.
 The other keys are those of a shell: Ctrl+A, E, K, U, W, Y, Alt+B, F, D. Ctrl+Z suspends.`
+
+// words completes an argument that is one of a few words.
+func words(all ...string) func(*model, string) finder {
+	return func(_ *model, arg string) finder {
+		return func() (out []choice, err error) {
+			for _, w := range all {
+				if strings.HasPrefix(w, arg) {
+					out = append(out, choice{text: w})
+				}
+			}
+			return out, nil
+		}
+	}
+}
 
 // choices finds the models whose name begins with arg.
 func choices(m *model, arg string) finder {

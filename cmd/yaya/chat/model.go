@@ -51,6 +51,9 @@ type model struct {
 
 	id, title, workspace string
 	answering            string // the model that answers next, "" if there is none
+	restricted           bool   // nobody has trusted its folder
+	seen                 looked // the folder that /trust has shown last, and that was not answered
+	local                Local
 	t                    transcript
 	lost                 bool
 	follow               *follower
@@ -165,8 +168,11 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		msg.then(m)
 	case told:
 		m.say0(msg.text)
+	case looked:
+		m.show(msg)
 	case learnt:
 		if msg.session.ID == m.id {
+			m.restricted = msg.session.Restricted
 			m.title = cmp.Or(m.title, msg.session.Title) // the user's own comes first
 			m.answering = msg.session.Answering.name()
 		}
@@ -339,7 +345,7 @@ func (m *model) switchTo(s Session) {
 	}
 	m.id, m.title, m.workspace, m.answering = s.ID, s.Title, s.Workspace, s.Answering.name()
 	m.t, m.up, m.laid, m.lost, m.note = transcript{mode: s.Mode}, 0, nil, false, ""
-	m.writing = writing{}
+	m.writing, m.restricted, m.seen = writing{}, s.Restricted, looked{}
 	if u, ok := m.back[s.ID]; ok && m.input.Value() == "" {
 		delete(m.back, s.ID)
 		m.restore(u)

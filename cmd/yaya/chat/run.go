@@ -18,6 +18,7 @@ type Options struct {
 	Workspace string // of new sessions
 	Home      string // the user's folder, "" if it is not known
 	Data      string // the data directory, for the history
+	Local     Local
 	In        io.Reader
 	Out       io.Writer
 }
@@ -65,7 +66,7 @@ func Run(ctx context.Context, api *Client, o Options) error {
 		return err
 	}
 	m := newModel(ctx, api, o.Workspace)
-	m.home = o.Home
+	m.home, m.local = o.Home, o.Local
 	m.history.dir = o.Data
 	if err := m.history.load(); err != nil {
 		m.complain(fmt.Errorf("the history of the chat cannot be read: %w", err))
