@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	tea "charm.land/bubbletea/v2"
+
 	"github.com/yaya-ai/yaya/internal/undo"
 )
 
@@ -223,6 +225,30 @@ func (m *model) cancel() action {
 // forSession is the answer that holds for the session.
 const forSession = "approve_for_session"
 
+var errTooSoon = errors.New("you typed that before the question appeared; please answer again")
+
+// typedAnswer are the texts that answer a question.
+var typedAnswer = map[string]string{"y": "approve", "yes": "approve", "n": "deny", "no": "deny", "s": forSession}
+
+// begins notes, before something is added to an empty input, whether that can be an answer.
+func (m *model) begins() {
+	if m.input.Value() == "" {
+		m.answers = len(m.t.asks) > 0 && m.now().Sub(m.since) >= arming
+	}
+}
+
+// answer answers the shown question with what was typed, which goes: it is nothing to be sent later.
+func (m *model) answer(answer string) tea.Cmd {
+	ready := m.answers
+	m.input.Reset()
+	m.bang, m.up, m.answers = false, 0, false
+	if !ready {
+		m.complain(errTooSoon)
+		return nil
+	}
+	return m.do(m.decide(answer, ""))
+}
+
 // decide answers the shown question, once it has been visible for long enough.
 func (m *model) decide(answer, why string) action {
 	if len(m.t.asks) == 0 {
@@ -230,13 +256,13 @@ func (m *model) decide(answer, why string) action {
 		return nil
 	}
 	if m.now().Sub(m.since) < arming {
-		m.complain(errors.New("you typed that before the question appeared; please answer again"))
+		m.complain(errTooSoon)
 		return nil
 	}
 	m.note = ""
 	id, first := m.id, m.t.asks[0]
 	if first.Tool == planTool && answer == forSession {
-		m.complain(errors.New("a plan is approved once: Alt+Y"))
+		m.complain(errors.New("a plan is approved once: Alt+Y or y"))
 		return nil
 	}
 	var same []Ask // one answer covers all identical questions

@@ -50,6 +50,7 @@ func (m *model) paste(text string) {
 		return -1
 	}, strings.ReplaceAll(text, "\r\n", "\n"))
 	m.menu, m.leaving = nil, false
+	m.begins()
 	m.input, _ = m.input.Update(tea.PasteMsg{Content: text})
 	if m.input.Length() >= maxInput || m.input.LineCount() >= maxLines {
 		m.complain(errors.New("the input is full, and what was pasted may be cut off; put it in a file"))

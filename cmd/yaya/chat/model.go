@@ -73,6 +73,7 @@ type model struct {
 	isBad   bool
 	asked   string    // the shown question
 	since   time.Time // when it appeared
+	answers bool      // the input was begun while the question took answers
 	list    []Session // sessions to choose from; nil if the list is closed
 	at      int
 	quit    bool
@@ -199,7 +200,7 @@ func (m *model) watchAsk() tea.Cmd {
 	if now == m.asked {
 		return nil
 	}
-	m.asked, m.since = now, m.now()
+	m.asked, m.since, m.answers = now, m.now(), false
 	if now == "" {
 		return nil
 	}
@@ -218,6 +219,7 @@ func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 	}
 	warned := m.leaving
 	m.leaving = false
+	m.begins()
 	if m.menu != nil && m.keyInMenu(key) {
 		return nil
 	}
@@ -311,6 +313,9 @@ func (m *model) enter(delivery string) tea.Cmd {
 	line := strings.TrimSpace(typed)
 	if line == "" {
 		return nil
+	}
+	if answer := typedAnswer[line]; answer != "" && delivery == "" && len(m.t.asks) > 0 {
+		return m.answer(answer)
 	}
 	var a action
 	var err error

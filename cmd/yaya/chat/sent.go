@@ -127,5 +127,6 @@ func (m *model) takeBack(u unsent) {
 // restore puts a message that was not sent into the empty input.
 func (m *model) restore(u unsent) {
 	m.input.SetValue(u.text)
+	m.answers = false
 	m.bang = u.command
 }
