@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -77,10 +78,17 @@ func (m *model) rename(title string) action {
 }
 
 // learn asks for what events do not say: the title that yaya gives a session with its first message,
-// and the model of a provider that does not name one, or that answers after a change.
+// the model of a provider that does not name one, or that answers after a change, and whether the folder
+// is trusted, which an answer or a change of the agent's may have changed.
 func (m *model) learn(events []Event) action {
 	if !slices.ContainsFunc(events, func(ev Event) bool {
-		return ev.Type == "model_changed" || (ev.Type == "turn_started" && (m.title == "" || m.t.model == ""))
+		switch ev.Type {
+		case "approval_granted":
+			return bytes.Contains(ev.Data, []byte(trustTool))
+		case "model_changed", "turn_completed", "session_failed", "session_canceled":
+			return true
+		}
+		return ev.Type == "turn_started" && (m.title == "" || m.t.model == "")
 	}) {
 		return nil
 	}

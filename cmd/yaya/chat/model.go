@@ -355,6 +355,9 @@ func (m *model) switchTo(s Session) {
 		delete(m.back, s.ID)
 		m.restore(u)
 	}
+	if s.Restricted {
+		m.say0("this folder is not trusted: the agent only reads and searches (/trust)")
+	}
 	m.follow = follow(m.ctx, m.api, s.ID, m.send)
 	m.followers = append(m.followers, m.follow)
 }

@@ -36,7 +36,19 @@ func (a *answering) RoundTrip(r *http.Request) (*http.Response, error) {
 	if body == "" {
 		status, body = http.StatusNotFound, `{"detail":"there is no such resource"}`
 	}
-	return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
+	resp := &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)), Request: r}
+	if strings.HasSuffix(r.URL.Path, "/events") { // which has none
+		resp.StatusCode, resp.Body = http.StatusOK, io.NopCloser(silent{r.Context().Done()})
+	}
+	return resp, nil
+}
+
+// silent is a stream without events, until its reader leaves.
+type silent struct{ left <-chan struct{} }
+
+func (s silent) Read([]byte) (int, error) {
+	<-s.left
+	return 0, io.EOF
 }
 
 // put sets an answer.
