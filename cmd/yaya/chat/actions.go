@@ -24,7 +24,11 @@ func (m *model) begin(folder string) action {
 		if err != nil {
 			return err
 		}
-		return m.open(id)()
+		s, err := m.api.Session(m.ctx, id)
+		if err == nil {
+			m.send(switched{session: s, made: true})
+		}
+		return err
 	}
 }
 
@@ -44,7 +48,7 @@ func (m *model) open(id string) action {
 	return func() error {
 		s, err := m.api.Session(m.ctx, id)
 		if err == nil {
-			m.send(switched{s})
+			m.send(switched{session: s})
 		}
 		return err
 	}

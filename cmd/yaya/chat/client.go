@@ -52,7 +52,9 @@ type Session struct {
 	Updated   time.Time `json:"updated_at"`
 	Usage     usage     `json:"usage"`
 	// Restricted: nobody has trusted its folder. The list of sessions does not say.
-	Restricted bool `json:"restricted"`
+	Restricted bool     `json:"restricted"`
+	State      string   `json:"state"`
+	Queue      []queued `json:"queue"`
 }
 
 // usage is what a session has used.

@@ -32,12 +32,15 @@ type (
 		session string
 		err     error
 	}
-	switched struct{ session Session } // another session is shown
-	listed   struct{ sessions []Session }
-	failed   struct{ err error }
-	told     struct{ text string }
-	learnt   struct{ session Session } // what yaya knows of the shown session now
-	armed    struct{}
+	switched struct { // another session is shown
+		session Session
+		made    bool // by this chat, and empty
+	}
+	listed struct{ sessions []Session }
+	failed struct{ err error }
+	told   struct{ text string }
+	learnt struct{ session Session } // what yaya knows of the shown session now
+	armed  struct{}
 	// suspended is Ctrl+Z, or the signal that means the same.
 	suspended struct{}
 	broken    struct{ what string } // one of the chat's goroutines panicked
@@ -57,6 +60,7 @@ type model struct {
 	t                    transcript
 	lost                 bool
 	follow               *follower
+	made                 []Session   // that this chat has made, as they were then
 	followers            []*follower // all followers so far, for [Run] to wait for
 
 	input   textarea.Model
@@ -151,6 +155,9 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			}
 		}
 	case switched:
+		if msg.made {
+			m.made = append(m.made, msg.session)
+		}
 		m.switchTo(msg.session)
 	case listed:
 		m.list, m.at = msg.sessions, 0

@@ -13,7 +13,7 @@ import (
 func TestRestrictedOnTheScreen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x, a := asking(t, map[string]string{"GET /v1/sessions/sess_1": `{"id":"sess_1","restricted":true}`})
-		x.p.Send(switched{Session{ID: "sess_1", Title: "Why the build fails", Workspace: "/home/ada/src/project", Restricted: true}})
+		x.p.Send(switched{session: Session{ID: "sess_1", Title: "Why the build fails", Workspace: "/home/ada/src/project", Restricted: true}})
 		x.settle()
 		golden(t, "80x24-restricted", x.text())
 		a.put("GET /v1/sessions/sess_1", `{"id":"sess_1"}`)
