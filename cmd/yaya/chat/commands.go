@@ -3,9 +3,11 @@ package chat
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/yaya-ai/yaya/internal/screen"
 )
@@ -114,6 +116,22 @@ func help() string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
+// unknownCommand is the error of a line that begins with a slash and is nothing that the chat knows.
+type unknownCommand struct{ name string }
+
+func (e *unknownCommand) Error() string {
+	return "unknown command /" + screen.Clean(e.name, 40) + " (see: /help; Up brings the line back)"
+}
+
+// isPath reports whether a word behind a slash is a path of this machine, which a message may begin with: one
+// that is there, or that lies below a folder of the root. What begins with the name of a command is a
+// command that was mistyped.
+func isPath(name string) bool {
+	first, _, _ := strings.Cut(name, "/")
+	_, err := os.Lstat("/" + first)
+	return first != "" && err == nil
+}
+
 // parse returns the action for a line: a command of the user's shell or of the chat, a prompt, or a
 // message.
 func (m *model) parse(line string) (action, error) {
@@ -125,15 +143,19 @@ func (m *model) parse(line string) (action, error) {
 		end := strings.IndexFunc(prompt+" ", unicode.IsSpace)
 		return m.prompt(line, server, prompt[:end], prompt[end:])
 	}
-	name, arg, _ := strings.Cut(name, " ")
+	end := strings.IndexFunc(name+" ", unicode.IsSpace)
+	name, arg := name[:end], name[end:]
 	// The built-in model takes lines that begin with /tool.
-	if !isCommand || name == "tool" || strings.Contains(name, "/") {
+	if first, _ := utf8.DecodeRuneInString(name); !isCommand || name == "tool" || name != "" && !unicode.IsLetter(first) { // as // of a program
 		return m.say(line, ""), nil
 	}
 	table := commands()
 	i := slices.IndexFunc(table, func(c command) bool { return c.name == name })
-	if i < 0 {
-		return nil, fmt.Errorf("unknown command /%s (see: /help)", screen.Clean(name, 40))
+	switch {
+	case i < 0 && isPath(name):
+		return m.say(line, ""), nil
+	case i < 0:
+		return nil, &unknownCommand{name}
 	}
 	if arg = strings.TrimSpace(arg); arg == "" && table[i].args != "" && table[i].args[0] != '[' {
 		return nil, errors.New("/" + name + " " + table[i].args)

@@ -330,7 +330,9 @@ func (m *model) enter(delivery string) tea.Cmd {
 		a = m.say(line, delivery)
 	} else if a, err = m.parse(line); err != nil {
 		m.complain(err)
-		return nil // the input stays
+		if _, unknown := errors.AsType[*unknownCommand](err); !unknown {
+			return nil // the input stays
+		}
 	}
 	m.history.at = len(m.history.entries)
 	// Text that is typed while a question is open may be an answer to it, and a reason is one.
