@@ -56,6 +56,9 @@ func (m *model) lay() []string {
 	if m.t.stream != "" {
 		out = append(out[:len(out):len(out)], m.beside("yaya", m.palette.Good, m.stream())...)
 	}
+	if len(m.sending) > 0 && m.lost {
+		out = append(out[:len(out):len(out)], m.waiting()...)
+	}
 	return out
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -87,6 +88,7 @@ type model struct {
 	ran     map[string][]outcome // commands that the next message of a session tells of
 	back    map[string]unsent    // messages of other sessions that were not sent
 	first   action               // at the start
+	sending []unsent             // messages on their way
 	unsure  unsent               // the last message that may have arrived although its sending failed
 	bang    bool                 // the input begins with a ! that the user has typed
 	laid    *layout
@@ -169,6 +171,8 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.complain(msg.err)
 	case unsent:
 		m.takeBack(msg)
+	case delivered:
+		m.sending = slices.DeleteFunc(m.sending, func(u unsent) bool { return u.key == msg.key })
 	case returned:
 		if m.errand == msg.errand {
 			m.errand = nil
