@@ -242,9 +242,11 @@ var errTooSoon = errors.New("you typed that before the question appeared; please
 // typedAnswer are the texts that answer a question.
 var typedAnswer = map[string]string{"y": "approve", "yes": "approve", "n": "deny", "no": "deny", "s": forSession}
 
-// begins notes, before something is added to an empty input, whether that can be an answer.
+// begins notes, before something is added to an empty input, whether that can be an answer. A command of the
+// shell it is only once a ! is typed.
 func (m *model) begins() {
 	if m.input.Value() == "" {
+		m.bang = false
 		m.answers = len(m.t.asks) > 0 && m.now().Sub(m.since) >= arming
 	}
 }

@@ -20,7 +20,7 @@ const (
 // The beginning of each line of the input: of a message, and of a command for the shell.
 const (
 	messagePrompt = "│ "
-	shellPrompt   = "! "
+	shellPrompt   = "$ " // the ! is in the text
 )
 
 func newInput() textarea.Model {
@@ -124,6 +124,7 @@ func (m *model) interrupt() tea.Cmd {
 	if text := m.input.Value(); text != "" {
 		m.killed = text
 		m.input.Reset()
+		m.bang = false
 	}
 	return nil
 }

@@ -286,6 +286,7 @@ func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 		a := m.decide("deny", why)
 		if a != nil {
 			m.input.Reset()
+			m.bang = false
 		}
 		return m.do(a)
 	case "pgup":
