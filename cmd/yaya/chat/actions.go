@@ -12,6 +12,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/yaya-ai/yaya/internal/cut"
 	"github.com/yaya-ai/yaya/internal/undo"
 )
 
@@ -64,14 +65,24 @@ func (m *model) choose() action {
 	}
 }
 
+// maxForked bounds the title of a session in that of its fork.
+const maxForked = 180
+
 func (m *model) fork() action {
-	id := m.id
+	id, title := m.id, m.title
 	return func() error {
 		child, err := m.api.Fork(m.ctx, id)
 		if err != nil {
 			return err
 		}
-		return m.open(child)()
+		if title != "" { // that of the fork is the same, and lists would show two alike
+			err = m.api.Rename(m.ctx, child, cut.Text(title, maxForked)+" (fork)")
+		}
+		s, opened := m.api.Session(m.ctx, child)
+		if opened == nil {
+			m.send(switched{session: s, says: "you are in the fork " + child + "; the other session is " + id})
+		}
+		return errors.Join(err, opened)
 	}
 }
 

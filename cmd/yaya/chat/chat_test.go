@@ -245,7 +245,7 @@ func TestCommands(t *testing.T) {
 		}
 	}
 	for _, c := range commands() {
-		if !strings.Contains(help(), "/"+c.name) {
+		if !strings.Contains(help(74), "/"+c.name) {
 			t.Errorf("/help lacks %s", c.name)
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/charmbracelet/x/ansi"
+
 	"github.com/yaya-ai/yaya/internal/screen"
 )
 
@@ -52,17 +54,18 @@ func commands() []command {
 		{"reject", "[WHY]", "reject the call (Alt+N)", func(m *model, arg string) action { return m.decide("deny", arg) }, nil},
 		{"forget", "", "do not send the output of your commands with the next message", func(m *model, _ string) action { m.forget(); return nil }, nil},
 		{"details", "", "show the arguments and results of tools (Ctrl+T)", func(m *model, _ string) action { m.details = !m.details; m.redraw(); return nil }, nil},
-		{"help", "", "this", func(m *model, _ string) action { m.say0(help()); return nil }, nil},
+		{"help", "", "this", func(m *model, _ string) action { m.say0(help(m.room())); return nil }, nil},
 		{"quit", "", "leave (Ctrl+D, or Ctrl+C twice); the session continues", func(m *model, _ string) action { m.quit = true; return nil }, nil},
 	}
 }
 
+// keys are paragraphs: they are wrapped for the terminal.
 const keys = `Enter sends; Alt+Enter, Ctrl+J or a backslash before Enter adds a line. PgUp and PgDn scroll.
 Up and Down go through what you sent before, and Ctrl+R finds what contains the input.
-@SERVER:URI adds a resource of an MCP server to the message, /SERVER:PROMPT NAME=VALUE sends a
-prompt of one, and !COMMAND runs a command in your shell; its output goes with the next message.
-Tab completes commands, their arguments, @files, servers, resources and prompts. Esc, or Ctrl+C
-once, stops the command or the turn.
+@SERVER:URI adds a resource of an MCP server to the message, and /SERVER:PROMPT NAME=VALUE sends a prompt of one.
+!COMMAND runs a command in your shell; its output goes with the next message.
+Tab completes commands, their arguments, @files, servers, resources and prompts.
+Esc, or Ctrl+C once, stops the command or the turn.
 The other keys are those of a shell: Ctrl+A, E, K, U, W, Y, Alt+B, F, D. Ctrl+Z suspends.`
 
 // words completes an argument that is one of a few words.
@@ -107,11 +110,14 @@ func sessions(m *model, arg string) finder {
 	}
 }
 
-func help() string {
+// help lists the keys and the commands, for lines of a width.
+func help(width int) string {
+	const column = 25
 	var b strings.Builder
 	b.WriteString(keys + "\n")
 	for _, c := range commands() {
-		fmt.Fprintf(&b, "/%-23s %s\n", c.name+" "+c.args, c.what)
+		what := strings.ReplaceAll(ansi.Wrap(c.what, max(width-column, 20), ""), "\n", "\n"+strings.Repeat(" ", column))
+		fmt.Fprintf(&b, "/%-*s %s\n", column-2, c.name+" "+c.args, what)
 	}
 	return strings.TrimRight(b.String(), "\n")
 }

@@ -35,7 +35,8 @@ type (
 	}
 	switched struct { // another session is shown
 		session Session
-		made    bool // by this chat, and empty
+		made    bool   // by this chat, and empty
+		says    string // a message for the moment
 	}
 	listed struct{ sessions []Session }
 	failed struct{ err error }
@@ -161,6 +162,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			m.made = append(m.made, msg.session)
 		}
 		m.switchTo(msg.session)
+		m.say1(msg.says)
 	case listed:
 		m.list, m.at = msg.sessions, 0
 		if len(msg.sessions) == 0 {
