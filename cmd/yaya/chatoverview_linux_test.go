@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// USE-12: what a chat shows of servers, tools, skills, sub-agents, trust and cost, and /trust, with a daemon
-// and without one. The audit has the trust.
+// USE-12: a chat shows servers, tools, skills, sub-agents and the cost, and trusts a folder, with a daemon and
+// without one. The audit has the trust.
 func TestChatOverviews(t *testing.T) {
 	t.Parallel()
 	for name, serves := range map[string]bool{"with a daemon": true, "alone": false} {

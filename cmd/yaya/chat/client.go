@@ -57,7 +57,7 @@ type Session struct {
 	Queue      []queued `json:"queue"`
 }
 
-// usage is what a session has used.
+// usage holds the tokens and the cost of a session.
 type usage struct {
 	Input  int `json:"input"` // tokens
 	Cached int `json:"input_cache_read"`

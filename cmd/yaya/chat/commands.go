@@ -130,8 +130,8 @@ func (e *unknownCommand) Error() string {
 }
 
 // isPath reports whether a word behind a slash is a path of this machine, which a message may begin with: one
-// that is there, or that lies below a folder of the root. What begins with the name of a command is a
-// command that was mistyped.
+// that is there, or that lies below a folder of the root. Other words are mistyped
+// commands.
 func isPath(name string) bool {
 	first, _, _ := strings.Cut(name, "/")
 	_, err := os.Lstat("/" + first)

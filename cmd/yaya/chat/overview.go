@@ -22,7 +22,7 @@ const (
 	maxNames = 40 // tools of one server
 )
 
-// Local is what files of this machine have, and no API. Each of its functions may be nil.
+// Local reads files of this machine that no API tells of. Each of its functions may be nil.
 type Local struct {
 	// Skills and Agents return those of the user and of a folder: skills, and files of sub-agents.
 	Skills, Agents func(folder string) ([]Entry, error)

@@ -34,7 +34,7 @@ func (a *answering) RoundTrip(r *http.Request) (*http.Response, error) {
 	a.sent = append(a.sent, line)
 	status, body := http.StatusOK, a.bodies[r.Method+" "+r.URL.Path]
 	if body == "" {
-		status, body = http.StatusNotFound, `{"detail":"there is no such resource"}`
+		status, body = http.StatusNotFound, `{"detail":"resource not found"}`
 	}
 	resp := &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)), Request: r}
 	if strings.HasSuffix(r.URL.Path, "/events") { // which has none
@@ -86,8 +86,8 @@ func asking(t *testing.T, bodies map[string]string) (*terminal, *answering) {
 	return x, a
 }
 
-// USE-12: commands show the servers, tools, skills, sub-agents and the cost. What is said of them is
-// another's text, and no line of its own.
+// USE-12: commands show the servers, tools, skills, sub-agents and the cost. Texts of
+// others begin no line.
 func TestOverviews(t *testing.T) {
 	var many []string
 	for i := range 30 {
