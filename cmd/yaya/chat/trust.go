@@ -14,11 +14,14 @@ import (
 
 // look is a folder as yaya shows it before it is trusted.
 type look struct {
-	Folder  string
-	Trusted bool
-	Items   []struct{ Kind, Name string }
-	Digest  string
-	shown   string // what it brings
+	Folder  string `json:"folder"`
+	Trusted bool   `json:"trusted"`
+	Items   []struct {
+		Kind string `json:"kind"`
+		Name string `json:"name"`
+	} `json:"items"`
+	Digest string `json:"digest"`
+	shown  string // what it brings
 }
 
 func (c *Client) look(ctx context.Context, folder string) (l look, err error) {
