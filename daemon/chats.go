@@ -8,10 +8,13 @@ import (
 	"net/http"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/rs/zerolog"
 
+	"github.com/yaya-ai/yaya/gateway/admin"
 	"github.com/yaya-ai/yaya/gateway/sessions"
+	"github.com/yaya-ai/yaya/kernel/budget"
 	"github.com/yaya-ai/yaya/kernel/config"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/plugins/strategy_coder"
@@ -59,8 +62,8 @@ func openChats(b *bridge) (*chatAPI, error) {
 	return &chatAPI{Service: s, root: root}, nil
 }
 
-// WithChats runs f with an API of chat sessions of this process's own, which works on the
-// data directory alone meanwhile.
+// WithChats runs f with an API of chat sessions, and of what a chat shows beside them, of this process's
+// own, which works on the data directory alone meanwhile.
 func WithChats(ctx context.Context, g *Flags, workspace string, f func(http.Handler) error) error {
 	return WithoutDaemon(ctx, g, AppOptions{Workspace: workspace, Agents: true, Log: zerolog.Nop(), lock: true}, func(a *App) error {
 		chats, err := openChats(a.bridge)
@@ -68,8 +71,26 @@ func WithChats(ctx context.Context, g *Flags, workspace string, f func(http.Hand
 			return err
 		}
 		defer chats.Close()
-		return f(chats)
+		cfg, done, err := a.beside(ctx)
+		if err != nil {
+			return err
+		}
+		defer done()
+		mux := http.NewServeMux()
+		mux.Handle("/v1/", chats)
+		mux.Handle("/api/", admin.New(cfg))
+		return f(mux)
 	})
+}
+
+// SpentToday returns what all sessions have cost today, in US dollars.
+func (p Paths) SpentToday() (usd float64, err error) {
+	data, err := os.OpenRoot(p.Data)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = data.Close() }() // nothing is written
+	return budget.Today(data, time.Now())
 }
 
 // prices are those of the configuration.

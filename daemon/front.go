@@ -160,6 +160,28 @@ func (f *front) newAPI(live *admin.Live) *admin.API {
 	return admin.New(cfg)
 }
 
+// beside assembles the admin API beside chats: servers, tools, and folders, whose trust is recorded in the
+// audit as that which the daemon records.
+func (a *App) beside(ctx context.Context) (cfg admin.Config, done func(), err error) {
+	b := a.bridge
+	st, k := b.core.st, b.core.kernel
+	c, err := openControlPlane(ctx, st.at)
+	if err != nil {
+		return cfg, nil, err
+	}
+	st.folders.Audit(st.permits.Forgetting(c.trusted))
+	m := newManager(b, true)
+	cfg = a.admin()
+	cfg.Devices, cfg.Control, cfg.Folders = c.devices, c.log, st.folders
+	cfg.Servers, cfg.Registry, cfg.Dispatch = serverAdmin{m: m, log: st.at.log, past: &b.past}, k.Tools, k.Dispatch
+	return cfg, func() {
+		m.Close()
+		if err := c.Close(context.WithoutCancel(ctx)); err != nil {
+			st.at.log.Error().Err(err).Msg("the control log was not closed")
+		}
+	}, nil
+}
+
 // answer writes into cfg who answers which requests.
 func (f *front) answer(ctx context.Context, cfg *gateway.Config) {
 	b, c, st := f.bridge, f.bridge.core, f.bridge.core.st

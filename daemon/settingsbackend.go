@@ -39,12 +39,14 @@ func withAdmin(ctx context.Context, g *Flags, how AppOptions, f func(*Backend) e
 }
 
 // API is the admin API of a process that serves nobody else.
-func (a *App) API() *admin.API {
+func (a *App) API() *admin.API { return admin.New(a.admin()) }
+
+func (a *App) admin() admin.Config {
 	k := a.bridge.core.kernel
 	d := doctor{bridge: a.bridge, configured: func() []servers.Server { return a.bridge.loaded.Servers }}
-	return admin.New(admin.Config{
+	return admin.Config{
 		Bus: k.Bus, Settings: k.Settings, Plugins: k.Plugins, Installer: a.bridge.core.plugins, Approvals: k.Approvals, Models: a.bridge.core.models, Doctor: d.examine, CheckSetting: SettingChecker(k.Settings, nil), Version: Version(), Log: a.bridge.core.st.at.log,
-	})
+	}
 }
 
 // Shortly bounds what a command does on its way out.

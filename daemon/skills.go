@@ -77,6 +77,19 @@ func (g *Flags) WithSkills(dir string, f func(SkillsHere) error) error {
 	})
 }
 
+// Agents returns the files of sub-agents of the user and, if a folder is trusted, of that.
+func (g *Flags) Agents(dir string) (set agentfile.Set, err error) {
+	err = g.withFolder(dir, func(p Paths, _ *config.Store, w *workspace.Workspace, st folder.Status) error {
+		var in *agentskill.Folder
+		if w != nil && st.Trusted {
+			in = skillFolder(w)
+		}
+		set = agentfile.Look(in, p.UserAgents())
+		return nil
+	})
+	return set, err
+}
+
 // installedSkills are the folders of skills of the installed packages that are switched on.
 func installedSkills(p Paths, settings *config.Store) (out []string) {
 	p.eachPackage(settings, func(e installed.Entry, parts *agentpackage.Package) {

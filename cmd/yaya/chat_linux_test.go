@@ -346,6 +346,18 @@ func TestChatAlone(t *testing.T) {
 	again.keys("\x03")
 	again.keys("\x03")
 	again.end()
+	// A chat that is left without a word leaves no session, and the next one continues the last with a turn.
+	without := b.pty("chat", "--workspace", ws)
+	without.wait("idle")
+	without.keys("\x04")
+	without.end()
+	if n := strings.Count(b.must("session", "list"), "sess_"); n != 1 {
+		t.Errorf("there are %d sessions, want the one in which something was said", n)
+	}
+	last := b.pty("chat", "--workspace", ws, "-c")
+	last.wait("echo: hello again")
+	last.keys("\x04")
+	last.end()
 	if colour := regexp.MustCompile(`\x1b\[([0-9]+;)*[34][0-7](;[0-9]+)*m`).FindString(p.out.String()); colour != "" {
 		t.Errorf("NO_COLOR: the terminal got %q", colour)
 	}

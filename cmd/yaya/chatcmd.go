@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,7 +34,7 @@ Enter sends a message, and Alt+Enter adds a line. While the agent works, Enter q
 message for after the turn, and Ctrl+S steers: the agent gets it at its next step. Esc or
 Ctrl+C stops your command, or else the turn; Ctrl+C twice, or Ctrl+D, leaves. Alt+Y, Alt+S
 and Alt+N answer a question with yes, with yes also to the same call later in this session,
-and with no. Up and Down bring back earlier messages. Ctrl+O opens another session, and
+and with no; so do y, s and n with Enter. Up and Down bring back earlier messages. Ctrl+O opens another session, and
 /help lists the rest.
 
 @FILE names a file, @SERVER:URI adds a resource of a connected MCP server to the message,
@@ -89,7 +90,7 @@ func converse(ctx context.Context, g *daemon.Flags, o chat.Options) error {
 	if err != nil {
 		return err
 	}
-	o.Data, o.AddModel = p.Data, addCommand()
+	o.Data, o.AddModel, o.Local = p.Data, addCommand(), filesBeside(g, p)
 	if b, ok := daemon.Reach(ctx, p); ok {
 		defer b.Client.CloseIdleConnections()
 		return chat.Run(ctx, &chat.Client{HTTP: b.Client, Base: "http://yaya"}, o)
@@ -99,6 +100,37 @@ func converse(ctx context.Context, g *daemon.Flags, o chat.Options) error {
 		defer end()
 		return chat.Run(ctx, client, o)
 	})
+}
+
+// filesBeside are the files that a chat tells of, which no API has: what the running yaya knows of skills is
+// about its own folder, and not that of each session.
+func filesBeside(g *daemon.Flags, p daemon.Paths) chat.Local {
+	return chat.Local{
+		Skills: func(folder string) (out []chat.Entry, err error) {
+			err = g.WithSkills(folder, func(here daemon.SkillsHere) error {
+				for _, r := range skillRows(here) {
+					e := chat.Entry{Name: r.Name, Says: r.Description, Path: r.Dir, Reason: r.Reason}
+					if e.Name == "" {
+						e.Name = filepath.Base(r.Dir)
+					}
+					out = append(out, e)
+				}
+				return nil
+			})
+			return out, err
+		},
+		Agents: func(folder string) (out []chat.Entry, err error) {
+			set, err := g.Agents(folder)
+			for _, f := range set.Files {
+				out = append(out, chat.Entry{Name: f.Name, Says: f.Description, Path: f.Path})
+			}
+			for _, b := range set.Broken {
+				out = append(out, chat.Entry{Name: cmp.Or(b.Name, b.Path), Path: b.Path, Reason: b.Reason})
+			}
+			return out, err
+		},
+		Today: p.SpentToday,
+	}
 }
 
 // serveHere serves the API in memory to this process alone. Without a listening socket, no tool

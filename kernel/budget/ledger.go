@@ -115,6 +115,14 @@ func enough(spent int64, limit int) int64 {
 
 func dollars(nanos int64) string { return fmt.Sprintf("$%.2f", float64(nanos)/nano) }
 
+// Today returns what all sessions that use a data directory have cost today, in US dollars. It needs no
+// ledger: another process may have it.
+func Today(data *os.Root, now time.Time) (usd float64, err error) {
+	s := sum{root: data, name: file}
+	at, err := s.read()
+	return float64(at.on(now.UTC().Format(time.DateOnly)).Nanos) / nano, err
+}
+
 // Limited reports whether there is a limit, and returns the name of its setting.
 func (l *Ledger) Limited() (key string, ok bool) {
 	for _, key := range []string{SessionKey, DayKey} {

@@ -152,6 +152,23 @@ func TestDay(t *testing.T) {
 	}
 }
 
+// The cost of today is known without a ledger.
+func TestToday(t *testing.T) {
+	w := newWorld(t)
+	check := func(want float64) {
+		t.Helper()
+		if got, err := budget.Today(w.data, w.now); err != nil || got != want {
+			t.Errorf("Today() = %v, %v, want %v", got, err, want)
+		}
+	}
+	check(0)
+	w.spend(w.open(), "a", 1.5)
+	w.spend(w.open(), "b", 0.25)
+	check(1.75)
+	w.now = w.now.Add(time.Hour) // another day
+	check(0)
+}
+
 // Nothing is lost or counted twice when many sessions, and several processes, spend at once.
 func TestAtOnce(t *testing.T) {
 	w := newWorld(t)

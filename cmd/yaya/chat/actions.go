@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -9,6 +10,9 @@ import (
 	"slices"
 	"strings"
 
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/yaya-ai/yaya/internal/cut"
 	"github.com/yaya-ai/yaya/internal/undo"
 )
 
@@ -21,7 +25,11 @@ func (m *model) begin(folder string) action {
 		if err != nil {
 			return err
 		}
-		return m.open(id)()
+		s, err := m.api.Session(m.ctx, id)
+		if err == nil {
+			m.send(switched{session: s, made: true})
+		}
+		return err
 	}
 }
 
@@ -41,7 +49,7 @@ func (m *model) open(id string) action {
 	return func() error {
 		s, err := m.api.Session(m.ctx, id)
 		if err == nil {
-			m.send(switched{s})
+			m.send(switched{session: s})
 		}
 		return err
 	}
@@ -57,14 +65,24 @@ func (m *model) choose() action {
 	}
 }
 
+// maxForked bounds the title of a session in that of its fork.
+const maxForked = 180
+
 func (m *model) fork() action {
-	id := m.id
+	id, title := m.id, m.title
 	return func() error {
 		child, err := m.api.Fork(m.ctx, id)
 		if err != nil {
 			return err
 		}
-		return m.open(child)()
+		if title != "" { // that of the fork is the same, and lists would show two alike
+			err = m.api.Rename(m.ctx, child, cut.Text(title, maxForked)+" (fork)")
+		}
+		s, opened := m.api.Session(m.ctx, child)
+		if opened == nil {
+			m.send(switched{session: s, says: "you are in the fork " + child + "; the other session is " + id})
+		}
+		return errors.Join(err, opened)
 	}
 }
 
@@ -75,10 +93,17 @@ func (m *model) rename(title string) action {
 }
 
 // learn asks for what events do not say: the title that yaya gives a session with its first message,
-// and the model of a provider that does not name one, or that answers after a change.
+// the model of a provider that does not name one, or that answers after a change, and whether the folder
+// is trusted, which an answer or a change of the agent's may have changed.
 func (m *model) learn(events []Event) action {
 	if !slices.ContainsFunc(events, func(ev Event) bool {
-		return ev.Type == "model_changed" || (ev.Type == "turn_started" && (m.title == "" || m.t.model == ""))
+		switch ev.Type {
+		case "approval_granted":
+			return bytes.Contains(ev.Data, []byte(trustTool))
+		case "model_changed", "turn_completed", "session_failed", "session_canceled":
+			return true
+		}
+		return ev.Type == "turn_started" && (m.title == "" || m.t.model == "")
 	}) {
 		return nil
 	}
@@ -223,6 +248,32 @@ func (m *model) cancel() action {
 // forSession is the answer that holds for the session.
 const forSession = "approve_for_session"
 
+var errTooSoon = errors.New("you typed that before the question appeared; please answer again")
+
+// typedAnswer are the texts that answer a question.
+var typedAnswer = map[string]string{"y": "approve", "yes": "approve", "n": "deny", "no": "deny", "s": forSession}
+
+// begins notes, before something is added to an empty input, whether that can be an answer. A command of the
+// shell it is only once a ! is typed.
+func (m *model) begins() {
+	if m.input.Value() == "" {
+		m.bang = false
+		m.answers = len(m.t.asks) > 0 && m.now().Sub(m.since) >= arming
+	}
+}
+
+// answer answers the shown question with what was typed, which goes: it is nothing to be sent later.
+func (m *model) answer(answer string) tea.Cmd {
+	ready := m.answers
+	m.input.Reset()
+	m.bang, m.up, m.answers = false, 0, false
+	if !ready {
+		m.complain(errTooSoon)
+		return nil
+	}
+	return m.do(m.decide(answer, ""))
+}
+
 // decide answers the shown question, once it has been visible for long enough.
 func (m *model) decide(answer, why string) action {
 	if len(m.t.asks) == 0 {
@@ -230,13 +281,13 @@ func (m *model) decide(answer, why string) action {
 		return nil
 	}
 	if m.now().Sub(m.since) < arming {
-		m.complain(errors.New("you typed that before the question appeared; please answer again"))
+		m.complain(errTooSoon)
 		return nil
 	}
 	m.note = ""
 	id, first := m.id, m.t.asks[0]
 	if first.Tool == planTool && answer == forSession {
-		m.complain(errors.New("a plan is approved once: Alt+Y"))
+		m.complain(errors.New("a plan is approved once: Alt+Y or y"))
 		return nil
 	}
 	var same []Ask // one answer covers all identical questions

@@ -2,6 +2,7 @@ package chat
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/charmbracelet/x/ansi"
@@ -14,6 +15,7 @@ import (
 const (
 	maxDiff   = 16  // lines of a patch
 	maxResult = 200 // characters of an outcome
+	maxFailed = 3   // last lines of the output of a command that has failed
 )
 
 // edge is the width of the names beside the conversation.
@@ -53,6 +55,9 @@ func (m *model) lay() []string {
 	out := m.laid.lines
 	if m.t.stream != "" {
 		out = append(out[:len(out):len(out)], m.beside("yaya", m.palette.Good, m.stream())...)
+	}
+	if len(m.sending) > 0 && m.lost {
+		out = append(out[:len(out):len(out)], m.waiting()...)
 	}
 	return out
 }
@@ -166,6 +171,11 @@ func (m *model) tool(b block) []string {
 			add(screen.Faint, []string{"… (Ctrl+T shows all)"})
 		}
 	}
+	if c.bad && c.name == "shell" && !m.details {
+		for _, l := range lastLines(b.text, maxFailed) {
+			add(screen.Faint, []string{ansi.Truncate(screen.Clean(l, m.width), m.room()-2, "…")})
+		}
+	}
 	if c.progress != "" && !c.done {
 		out = append(out, screen.Paint(screen.Faint, "└ "+ansi.Truncate(screen.Clean(c.progress, maxResult), m.room()-2, "…")))
 	}
@@ -176,6 +186,20 @@ func (m *model) tool(b block) []string {
 		out[i] = strings.Repeat(" ", edge) + out[i]
 	}
 	return append(out, "")
+}
+
+// lastLines returns the last lines of a text that are not empty, as a terminal would leave them.
+func lastLines(text string, most int) (out []string) {
+	for _, l := range slices.Backward(strings.Split(readable(text), "\n")) {
+		if len(out) == most {
+			break
+		}
+		if strings.TrimSpace(l) != "" && !strings.HasPrefix(l, "[exit code ") { // which is the outcome
+			out = append(out, l)
+		}
+	}
+	slices.Reverse(out)
+	return out
 }
 
 // short returns the arguments of a call on one line: a command as it is typed, others by name. The

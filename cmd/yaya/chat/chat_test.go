@@ -239,13 +239,13 @@ func TestFollowKeepsOrder(t *testing.T) {
 // Unknown commands, and commands that lack an argument, say so and change nothing.
 func TestCommands(t *testing.T) {
 	m := newModel(t.Context(), nil, "/w")
-	for line, bad := range map[string]bool{"/nothing": true, "/open": true, "/title": true, "/steer": true, "/help": false, "/tool x {}": false, "/usr/bin/env": false, "hello": false, "/reject": false, "/new": false} {
+	for line, bad := range map[string]bool{"/nothing": true, "/open": true, "/title": true, "/steer": true, "/help": false, "/tool x {}": false, "/usr/bin/env": false, "/etc/hosts what is this": false, "/usr": false, "/mcp/tools": true, "/clear/model nope": true, "// a comment": false, "/*": false, "/": true, "hello": false, "/reject": false, "/new": false} {
 		if _, err := m.parse(line); (err != nil) != bad {
 			t.Errorf("%s: got %v, want %v", line, err, bad)
 		}
 	}
 	for _, c := range commands() {
-		if !strings.Contains(help(), "/"+c.name) {
+		if !strings.Contains(help(74), "/"+c.name) {
 			t.Errorf("/help lacks %s", c.name)
 		}
 	}

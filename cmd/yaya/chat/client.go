@@ -50,6 +50,23 @@ type Session struct {
 	Mode      string    `json:"mode"`
 	Answering modelRef  `json:"answering_model"` // the model that answers next
 	Updated   time.Time `json:"updated_at"`
+	Usage     usage     `json:"usage"`
+	// Restricted: nobody has trusted its folder. The list of sessions does not say.
+	Restricted bool     `json:"restricted"`
+	State      string   `json:"state"`
+	Queue      []queued `json:"queue"`
+}
+
+// usage holds the tokens and the cost of a session.
+type usage struct {
+	Input  int `json:"input"` // tokens
+	Cached int `json:"input_cache_read"`
+	Output int `json:"output"`
+	Total  int `json:"total"`
+	Turns  int `json:"turns"`
+	Steps  int `json:"steps"`
+	// CostUSD is 0 for models whose prices are not known.
+	CostUSD float64 `json:"cost_usd"`
 }
 
 // Event is an event of a session.

@@ -3,9 +3,13 @@ package chat
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
+
+	"github.com/charmbracelet/x/ansi"
 
 	"github.com/yaya-ai/yaya/internal/screen"
 )
@@ -36,6 +40,12 @@ func commands() []command {
 		{"model", "[MODEL]", "show the models, or choose one for the session", func(m *model, arg string) action { return m.choice(arg) }, choices},
 		{"plan", "[off]", "let the agent only read and plan until you approve its plan", func(m *model, arg string) action { return m.mode("plan", planMode, arg) }, nil},
 		{"edits", "[off]", "let the agent change files without a question", func(m *model, arg string) action { return m.mode("edits", editMode, arg) }, nil},
+		{"trust", "[yes|no]", "show what the folder brings; trust it, or restrict it again", func(m *model, arg string) action { return m.trust(arg) }, words("yes", "no")},
+		{"tools", "", "list the tools of the agent, and which ask first", func(m *model, _ string) action { return m.tools() }, nil},
+		{"mcp", "", "list the MCP servers, with their state", func(m *model, _ string) action { return m.servers() }, nil},
+		{"skills", "", "list the skills", func(m *model, _ string) action { return m.skills() }, nil},
+		{"agents", "", "list the sub-agents that files describe", func(m *model, _ string) action { return m.agents() }, nil},
+		{"cost", "", "tell the tokens and the cost, and their limits", func(m *model, _ string) action { return m.costs() }, nil},
 		{"stop", "", "stop the turn (Esc)", func(m *model, _ string) action { return m.cancel() }, nil},
 		{"queue", "TEXT", "queue a message for after the turn (Enter)", func(m *model, arg string) action { return m.say(arg, "queue") }, nil},
 		{"steer", "TEXT", "send a message to the running turn (Ctrl+S)", func(m *model, arg string) action { return m.say(arg, "steer") }, nil},
@@ -44,18 +54,33 @@ func commands() []command {
 		{"reject", "[WHY]", "reject the call (Alt+N)", func(m *model, arg string) action { return m.decide("deny", arg) }, nil},
 		{"forget", "", "do not send the output of your commands with the next message", func(m *model, _ string) action { m.forget(); return nil }, nil},
 		{"details", "", "show the arguments and results of tools (Ctrl+T)", func(m *model, _ string) action { m.details = !m.details; m.redraw(); return nil }, nil},
-		{"help", "", "this", func(m *model, _ string) action { m.say0(help()); return nil }, nil},
+		{"help", "", "this", func(m *model, _ string) action { m.say0(help(m.room())); return nil }, nil},
 		{"quit", "", "leave (Ctrl+D, or Ctrl+C twice); the session continues", func(m *model, _ string) action { m.quit = true; return nil }, nil},
 	}
 }
 
+// keys are paragraphs: they are wrapped for the terminal.
 const keys = `Enter sends; Alt+Enter, Ctrl+J or a backslash before Enter adds a line. PgUp and PgDn scroll.
 Up and Down go through what you sent before, and Ctrl+R finds what contains the input.
-@SERVER:URI adds a resource of an MCP server to the message, /SERVER:PROMPT NAME=VALUE sends a
-prompt of one, and !COMMAND runs a command in your shell; its output goes with the next message.
-Tab completes commands, their arguments, @files, servers, resources and prompts. Esc, or Ctrl+C
-once, stops the command or the turn.
+@SERVER:URI adds a resource of an MCP server to the message, and /SERVER:PROMPT NAME=VALUE sends a prompt of one.
+!COMMAND runs a command in your shell; its output goes with the next message.
+Tab completes commands, their arguments, @files, servers, resources and prompts.
+Esc, or Ctrl+C once, stops the command or the turn.
 The other keys are those of a shell: Ctrl+A, E, K, U, W, Y, Alt+B, F, D. Ctrl+Z suspends.`
+
+// words completes an argument that is one of a few words.
+func words(all ...string) func(*model, string) finder {
+	return func(_ *model, arg string) finder {
+		return func() (out []choice, err error) {
+			for _, w := range all {
+				if strings.HasPrefix(w, arg) {
+					out = append(out, choice{text: w})
+				}
+			}
+			return out, nil
+		}
+	}
+}
 
 // choices finds the models whose name begins with arg.
 func choices(m *model, arg string) finder {
@@ -85,13 +110,32 @@ func sessions(m *model, arg string) finder {
 	}
 }
 
-func help() string {
+// help lists the keys and the commands, for lines of a width.
+func help(width int) string {
+	const column = 25
 	var b strings.Builder
 	b.WriteString(keys + "\n")
 	for _, c := range commands() {
-		fmt.Fprintf(&b, "/%-23s %s\n", c.name+" "+c.args, c.what)
+		what := strings.ReplaceAll(ansi.Wrap(c.what, max(width-column, 20), ""), "\n", "\n"+strings.Repeat(" ", column))
+		fmt.Fprintf(&b, "/%-*s %s\n", column-2, c.name+" "+c.args, what)
 	}
 	return strings.TrimRight(b.String(), "\n")
+}
+
+// unknownCommand is the error of a line that begins with a slash and is nothing that the chat knows.
+type unknownCommand struct{ name string }
+
+func (e *unknownCommand) Error() string {
+	return "unknown command /" + screen.Clean(e.name, 40) + " (see: /help; Up brings the line back)"
+}
+
+// isPath reports whether a word behind a slash is a path of this machine, which a message may begin with: one
+// that is there, or that lies below a folder of the root. Other words are mistyped
+// commands.
+func isPath(name string) bool {
+	first, _, _ := strings.Cut(name, "/")
+	_, err := os.Lstat("/" + first)
+	return first != "" && err == nil
 }
 
 // parse returns the action for a line: a command of the user's shell or of the chat, a prompt, or a
@@ -105,15 +149,19 @@ func (m *model) parse(line string) (action, error) {
 		end := strings.IndexFunc(prompt+" ", unicode.IsSpace)
 		return m.prompt(line, server, prompt[:end], prompt[end:])
 	}
-	name, arg, _ := strings.Cut(name, " ")
+	end := strings.IndexFunc(name+" ", unicode.IsSpace)
+	name, arg := name[:end], name[end:]
 	// The built-in model takes lines that begin with /tool.
-	if !isCommand || name == "tool" || strings.Contains(name, "/") {
+	if first, _ := utf8.DecodeRuneInString(name); !isCommand || name == "tool" || name != "" && !unicode.IsLetter(first) { // as // of a program
 		return m.say(line, ""), nil
 	}
 	table := commands()
 	i := slices.IndexFunc(table, func(c command) bool { return c.name == name })
-	if i < 0 {
-		return nil, fmt.Errorf("unknown command /%s (see: /help)", screen.Clean(name, 40))
+	switch {
+	case i < 0 && isPath(name):
+		return m.say(line, ""), nil
+	case i < 0:
+		return nil, &unknownCommand{name}
 	}
 	if arg = strings.TrimSpace(arg); arg == "" && table[i].args != "" && table[i].args[0] != '[' {
 		return nil, errors.New("/" + name + " " + table[i].args)

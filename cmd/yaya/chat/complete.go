@@ -2,6 +2,7 @@ package chat
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path"
@@ -229,6 +230,9 @@ func (m *model) viewMenu() (out []string) {
 		choices = beginning(v[1:])
 	}
 	room := min(shown, max(m.height-12, 3))
+	if len(choices) > room {
+		room-- // for how many more there are
+	}
 	from := max(0, min(at-room/2, len(choices)-room))
 	for i := from; i < min(len(choices), from+room); i++ {
 		text := "  " + screen.Clean(choices[i].text, m.width)
@@ -241,6 +245,13 @@ func (m *model) viewMenu() (out []string) {
 		} else {
 			out = append(out, screen.Paint(screen.Faint, text))
 		}
+	}
+	if n := len(choices) - room; n > 0 {
+		how := "go on typing"
+		if m.menu != nil {
+			how = "Tab or ↓"
+		}
+		out = append(out, screen.Paint(screen.Faint, fmt.Sprintf("  … %d more: %s", n, how)))
 	}
 	return out
 }

@@ -13,6 +13,17 @@ const trustTool = "folder_trust"
 // FolderQuestion words the question whether a folder is trusted. It returns false for another
 // question, or for unreadable params, which are then shown unchanged.
 func FolderQuestion(a Ask) (text string, ok bool) {
+	if a.Tool != trustTool {
+		return "", false
+	}
+	if text, ok = brings(a.Input); !ok {
+		return "", false
+	}
+	return text + "Trusting it does not approve the agent's own changes and commands, nor the agents that it starts. If you trust the folder for this session only, its servers do not start. Without your trust, the agent can only read and search the folder.", true
+}
+
+// brings says what a folder brings that is used once it is trusted; ok is false if that is unreadable.
+func brings(raw json.RawMessage) (text string, ok bool) {
 	type item struct {
 		Kind string `json:"kind"`
 		Name string `json:"name"`
@@ -25,7 +36,7 @@ func FolderQuestion(a Ask) (text string, ok bool) {
 		Removed []item `json:"removed"`
 		Allowed []item `json:"allowed"`
 	}
-	if a.Tool != trustTool || json.Unmarshal(a.Input, &q) != nil || q.Folder == "" {
+	if json.Unmarshal(raw, &q) != nil || q.Folder == "" {
 		return "", false
 	}
 	var b strings.Builder
@@ -61,6 +72,5 @@ func FolderQuestion(a Ask) (text string, ok bool) {
 	for _, i := range q.Allowed {
 		line("  ", i)
 	}
-	b.WriteString("You are still asked about changes and commands of the agent, and before it starts another agent. If you trust the folder for this session only, its servers do not start. Without your trust, the agent can only read and search the folder.")
 	return b.String(), true
 }

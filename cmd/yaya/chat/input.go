@@ -20,7 +20,7 @@ const (
 // The beginning of each line of the input: of a message, and of a command for the shell.
 const (
 	messagePrompt = "│ "
-	shellPrompt   = "! "
+	shellPrompt   = "$ " // the ! is in the text
 )
 
 func newInput() textarea.Model {
@@ -50,6 +50,7 @@ func (m *model) paste(text string) {
 		return -1
 	}, strings.ReplaceAll(text, "\r\n", "\n"))
 	m.menu, m.leaving = nil, false
+	m.begins()
 	m.input, _ = m.input.Update(tea.PasteMsg{Content: text})
 	if m.input.Length() >= maxInput || m.input.LineCount() >= maxLines {
 		m.complain(errors.New("the input is full, and what was pasted may be cut off; put it in a file"))
@@ -123,6 +124,7 @@ func (m *model) interrupt() tea.Cmd {
 	if text := m.input.Value(); text != "" {
 		m.killed = text
 		m.input.Reset()
+		m.bang = false
 	}
 	return nil
 }

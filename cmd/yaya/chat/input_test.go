@@ -338,7 +338,7 @@ func TestPanic(t *testing.T) {
 		x := start(t, 80, 24, colorprofile.ASCII, func(x *terminal) {
 			x.m.api = &Client{HTTP: &http.Client{Transport: panics{}}, Base: "http://yaya"}
 		})
-		x.p.Send(switched{Session{ID: "sess_2", Workspace: "/w"}})
+		x.p.Send(switched{session: Session{ID: "sess_2", Workspace: "/w"}})
 		err := <-x.done
 		x.done <- err // for the end of the test
 		if !errors.Is(err, tea.ErrProgramPanic) {

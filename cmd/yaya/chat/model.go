@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -32,12 +33,16 @@ type (
 		session string
 		err     error
 	}
-	switched struct{ session Session } // another session is shown
-	listed   struct{ sessions []Session }
-	failed   struct{ err error }
-	told     struct{ text string }
-	learnt   struct{ session Session } // what yaya knows of the shown session now
-	armed    struct{}
+	switched struct { // another session is shown
+		session Session
+		made    bool   // by this chat, and empty
+		says    string // a message for the moment
+	}
+	listed struct{ sessions []Session }
+	failed struct{ err error }
+	told   struct{ text string }
+	learnt struct{ session Session } // what yaya knows of the shown session now
+	armed  struct{}
 	// suspended is Ctrl+Z, or the signal that means the same.
 	suspended struct{}
 	broken    struct{ what string } // one of the chat's goroutines panicked
@@ -51,9 +56,13 @@ type model struct {
 
 	id, title, workspace string
 	answering            string // the model that answers next, "" if there is none
+	restricted           bool   // nobody has trusted its folder
+	seen                 looked // the folder that /trust has shown last, and that was not answered
+	local                Local
 	t                    transcript
 	lost                 bool
 	follow               *follower
+	made                 []Session   // that this chat has made, as they were then
 	followers            []*follower // all followers so far, for [Run] to wait for
 
 	input   textarea.Model
@@ -70,6 +79,7 @@ type model struct {
 	isBad   bool
 	asked   string    // the shown question
 	since   time.Time // when it appeared
+	answers bool      // the input was begun while the question took answers
 	list    []Session // sessions to choose from; nil if the list is closed
 	at      int
 	quit    bool
@@ -79,6 +89,7 @@ type model struct {
 	ran     map[string][]outcome // commands that the next message of a session tells of
 	back    map[string]unsent    // messages of other sessions that were not sent
 	first   action               // at the start
+	sending []unsent             // messages on their way
 	unsure  unsent               // the last message that may have arrived although its sending failed
 	bang    bool                 // the input begins with a ! that the user has typed
 	laid    *layout
@@ -147,7 +158,11 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			}
 		}
 	case switched:
+		if msg.made {
+			m.made = append(m.made, msg.session)
+		}
 		m.switchTo(msg.session)
+		m.say1(msg.says)
 	case listed:
 		m.list, m.at = msg.sessions, 0
 		if len(msg.sessions) == 0 {
@@ -158,6 +173,8 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.complain(msg.err)
 	case unsent:
 		m.takeBack(msg)
+	case delivered:
+		m.sending = slices.DeleteFunc(m.sending, func(u unsent) bool { return u.key == msg.key })
 	case returned:
 		if m.errand == msg.errand {
 			m.errand = nil
@@ -165,8 +182,11 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		msg.then(m)
 	case told:
 		m.say0(msg.text)
+	case looked:
+		m.show(msg)
 	case learnt:
 		if msg.session.ID == m.id {
+			m.restricted = msg.session.Restricted
 			m.title = cmp.Or(m.title, msg.session.Title) // the user's own comes first
 			m.answering = msg.session.Answering.name()
 		}
@@ -193,7 +213,7 @@ func (m *model) watchAsk() tea.Cmd {
 	if now == m.asked {
 		return nil
 	}
-	m.asked, m.since = now, m.now()
+	m.asked, m.since, m.answers = now, m.now(), false
 	if now == "" {
 		return nil
 	}
@@ -212,6 +232,7 @@ func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 	}
 	warned := m.leaving
 	m.leaving = false
+	m.begins()
 	if m.menu != nil && m.keyInMenu(key) {
 		return nil
 	}
@@ -267,6 +288,7 @@ func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 		a := m.decide("deny", why)
 		if a != nil {
 			m.input.Reset()
+			m.bang = false
 		}
 		return m.do(a)
 	case "pgup":
@@ -306,13 +328,18 @@ func (m *model) enter(delivery string) tea.Cmd {
 	if line == "" {
 		return nil
 	}
+	if answer := typedAnswer[line]; answer != "" && delivery == "" && len(m.t.asks) > 0 {
+		return m.answer(answer)
+	}
 	var a action
 	var err error
 	if delivery != "" {
 		a = m.say(line, delivery)
 	} else if a, err = m.parse(line); err != nil {
 		m.complain(err)
-		return nil // the input stays
+		if _, unknown := errors.AsType[*unknownCommand](err); !unknown {
+			return nil // the input stays
+		}
 	}
 	m.history.at = len(m.history.entries)
 	// Text that is typed while a question is open may be an answer to it, and a reason is one.
@@ -339,10 +366,13 @@ func (m *model) switchTo(s Session) {
 	}
 	m.id, m.title, m.workspace, m.answering = s.ID, s.Title, s.Workspace, s.Answering.name()
 	m.t, m.up, m.laid, m.lost, m.note = transcript{mode: s.Mode}, 0, nil, false, ""
-	m.writing = writing{}
+	m.writing, m.restricted, m.seen = writing{}, s.Restricted, looked{}
 	if u, ok := m.back[s.ID]; ok && m.input.Value() == "" {
 		delete(m.back, s.ID)
 		m.restore(u)
+	}
+	if s.Restricted {
+		m.say0("this folder is not trusted: the agent only reads and searches (/trust)")
 	}
 	m.follow = follow(m.ctx, m.api, s.ID, m.send)
 	m.followers = append(m.followers, m.follow)

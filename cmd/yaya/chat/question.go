@@ -55,17 +55,32 @@ func (m *model) question() []string {
 		out = append(out, screen.Paint(screen.Faint, strings.Join(more, ", ")))
 	}
 	key := func(name string) string { return screen.Paint(wait+screen.Bold, name) }
-	keys := key("Alt+Y") + " yes  "
+	by := func(alt, typed, does string) string { return key(alt) + " or " + key(typed) + " " + does }
+	keys := []string{by("Alt+Y", "y", "yes")}
 	switch {
 	case folder:
-		keys += key("Alt+S") + " yes, for this session  "
+		keys = append(keys, by("Alt+S", "s", "yes, for this session"))
 	case IsEdit(a.Tool):
-		keys += key("Alt+S") + " yes, and later edits, too  "
+		keys = append(keys, by("Alt+S", "s", "yes, and later edits, too"))
 	case !isPlan: // each plan is another one
-		keys += key("Alt+S") + " yes, the same later, too  "
+		keys = append(keys, by("Alt+S", "s", "yes, the same later, too"))
 	}
-	keys += key("Alt+N") + " no (your input is the reason)"
-	return append(out, strings.Split(ansi.Wrap(keys, m.width, ""), "\n")...)
+	return append(out, m.flow(append(keys, by("Alt+N", "n", "no (input is the reason)")))...)
+}
+
+// flow puts parts on as few lines as hold them whole.
+func (m *model) flow(parts []string) (out []string) {
+	line := ""
+	for _, p := range parts {
+		if line != "" && ansi.StringWidth(line)+2+ansi.StringWidth(p) > m.width {
+			out, line = append(out, line), ""
+		}
+		if line != "" {
+			line += "  "
+		}
+		line += p
+	}
+	return append(out, strings.Split(ansi.Wrap(line, m.width, ""), "\n")...)
 }
 
 // planTool is the tool that hands in a plan.

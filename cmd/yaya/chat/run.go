@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"time"
 
 	tea "charm.land/bubbletea/v2"
 )
@@ -19,6 +20,7 @@ type Options struct {
 	Home      string // the user's folder, "" if it is not known
 	Data      string // the data directory, for the history
 	AddModel  string // the command that adds a model, for a hint
+	Local     Local
 	In        io.Reader
 	Out       io.Writer
 }
@@ -26,10 +28,17 @@ type Options struct {
 // echoProvider is the provider that answers before a model is configured.
 const echoProvider = "llm-echo"
 
+// leaveTime is how long the chat waits at its end for the deletion of a session.
+const leaveTime = 5 * time.Second
+
+// idle is the state of a session that does nothing.
+const idle = "idle"
+
 // closed is the status of a session that takes no more messages.
 const closed = "completed"
 
-// last returns the session of a folder that has changed last and is not closed, "" if there is none.
+// last returns the session of a folder that has changed last, is not closed and has something in it: a turn,
+// or as a fork a title. It returns "" if there is none.
 func (c *Client) last(ctx context.Context, folder string) (string, error) {
 	for cursor := ""; ; {
 		all, next, err := c.Sessions(ctx, cursor)
@@ -37,7 +46,7 @@ func (c *Client) last(ctx context.Context, folder string) (string, error) {
 			return "", err
 		}
 		for _, s := range all {
-			if s.Status != closed && filepath.Clean(s.Workspace) == filepath.Clean(folder) {
+			if s.Status != closed && !s.empty() && filepath.Clean(s.Workspace) == filepath.Clean(folder) {
 				return s.ID, nil
 			}
 		}
@@ -45,6 +54,21 @@ func (c *Client) last(ctx context.Context, folder string) (string, error) {
 			return "", nil
 		}
 	}
+}
+
+// empty reports whether nothing was said in a session, which has no title then either.
+func (s Session) empty() bool { return s.LastTurn == "" && s.Title == "" }
+
+// leave deletes a session that this chat has made, if nobody has said or set anything in it, and reports
+// whether it is gone. One that cannot be deleted stays, and is not continued later.
+func (c *Client) leave(ctx context.Context, made Session) bool {
+	ctx, cancel := context.WithTimeout(ctx, leaveTime)
+	defer cancel()
+	now, err := c.Session(ctx, made.ID)
+	if err != nil || !now.empty() || now.State != idle || len(now.Queue) > 0 || !now.Updated.Equal(made.Updated) {
+		return false
+	}
+	return c.Delete(ctx, made.ID) == nil
 }
 
 // Run runs the chat in a terminal until its user leaves, or ctx ends.
@@ -56,7 +80,8 @@ func Run(ctx context.Context, api *Client, o Options) error {
 	if first.ID == "" && o.Last {
 		first.ID, err = api.last(ctx, o.Workspace)
 	}
-	if err == nil && first.ID == "" {
+	isNew := err == nil && first.ID == ""
+	if isNew {
 		first.ID, err = api.New(ctx, o.Workspace)
 	}
 	if err == nil {
@@ -66,7 +91,7 @@ func Run(ctx context.Context, api *Client, o Options) error {
 		return err
 	}
 	m := newModel(ctx, api, o.Workspace)
-	m.home = o.Home
+	m.home, m.local = o.Home, o.Local
 	m.history.dir = o.Data
 	if err := m.history.load(); err != nil {
 		m.complain(fmt.Errorf("the history of the chat cannot be read: %w", err))
@@ -76,6 +101,9 @@ func Run(ctx context.Context, api *Client, o Options) error {
 	p := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(o.In), tea.WithOutput(o.Out), tea.WithoutSignalHandler())
 	m.send = p.Send
 	m.suspend = func() error { return stop(p) }
+	if isNew {
+		m.made = append(m.made, first)
+	}
 	m.switchTo(first)
 	if first.Answering.Provider == echoProvider {
 		m.say0("no model is configured: the answers are echoes. To add one: " + o.AddModel + " (or another of yaya provider add --help)")
@@ -95,7 +123,13 @@ func Run(ctx context.Context, api *Client, o Options) error {
 	if errors.Is(err, tea.ErrProgramPanic) {
 		return err
 	}
-	if len(m.t.blocks) > 0 {
+	gone := false
+	for _, made := range m.made {
+		if m.api.leave(context.WithoutCancel(ctx), made) && made.ID == m.id {
+			gone = true
+		}
+	}
+	if len(m.t.blocks) > 0 && !gone {
 		_, _ = fmt.Fprintf(o.Out, "to continue: yaya chat --session %s\n", m.id) // the terminal may be gone
 	}
 	if errors.Is(err, tea.ErrProgramKilled) || errors.Is(err, context.Canceled) {

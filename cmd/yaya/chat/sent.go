@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/yaya-ai/yaya/internal/screen"
 )
 
 // unsent is a message that was not sent: it goes back into the input.
@@ -29,13 +31,33 @@ func (m *model) say(text, delivery string) action {
 	}
 	id := m.id
 	key, again := m.keyOf(text)
+	m.sending = append(m.sending, unsent{session: id, text: text, key: key})
 	return func() error {
+		defer func() { m.send(delivered{key}) }()
 		err := m.api.deliver(m.ctx, id, key, []Part{{Type: "text", Text: text}}, delivery)
 		if err != nil && !known(err, again) && m.ctx.Err() == nil {
 			m.send(unsent{session: id, text: text, err: err, key: key})
 		}
 		return nil //nolint:nilerr // the message goes back into the input, with the error
 	}
+}
+
+// delivered is the message that the sending of a message has ended, one way or the other.
+type delivered struct{ key string }
+
+// waiting renders the messages that are being sent: without a connection that takes a while.
+func (m *model) waiting() (out []string) {
+	for _, u := range m.sending {
+		if u.session != m.id {
+			continue
+		}
+		lines := screen.Lines(u.text+"\n(waits to be sent)", m.room())
+		for i := range lines {
+			lines[i] = screen.Paint(screen.Faint, lines[i])
+		}
+		out = append(out, m.beside("you", m.palette.Accent, lines)...)
+	}
+	return out
 }
 
 // keyOf returns the id of a message: that of the last one if that had the same text and may have arrived
@@ -127,5 +149,6 @@ func (m *model) takeBack(u unsent) {
 // restore puts a message that was not sent into the empty input.
 func (m *model) restore(u unsent) {
 	m.input.SetValue(u.text)
+	m.answers = false
 	m.bang = u.command
 }

@@ -146,7 +146,7 @@ func TestPastedCommands(t *testing.T) {
 				if x.m.bang != c.shell || !strings.Contains(x.m.note, c.note) || x.m.errand != nil {
 					t.Errorf("the input %q is a command: %v, want %v; it says %q; it runs: %v", x.m.input.Value(), x.m.bang, c.shell, x.m.note, x.m.errand != nil)
 				}
-				if got := strings.Contains(x.text(), "\n! "); got != c.shell {
+				if got := strings.Contains(x.text(), "\n$ "); got != c.shell {
 					t.Errorf("the screen shows a command: %v, want %v\n%s", got, c.shell, x.text())
 				}
 			})

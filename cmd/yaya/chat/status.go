@@ -49,7 +49,7 @@ func (m *model) status() string {
 	case len(m.t.asks) > 0:
 		state = screen.Paint(p.Accent, "needs approval")
 	case m.errand != nil:
-		state = screen.Paint(p.Accent, spinner[m.turn%len(spinner)]+" "+screen.Clean(m.errand.what, 60)) + screen.Paint(screen.Faint, "  Esc stops")
+		state = screen.Paint(p.Accent, spinner[m.turn%len(spinner)]+" "+ansi.Truncate(screen.Clean(m.errand.what, 60), max(m.width-40, 10), "…")) + screen.Paint(screen.Faint, "  Esc stops")
 	case m.t.running:
 		state = screen.Paint(p.Accent, spinner[m.turn%len(spinner)]+" is working") + screen.Paint(screen.Faint, "  Enter queues, Ctrl+S steers, Esc stops")
 	case m.t.closed:
@@ -59,7 +59,7 @@ func (m *model) status() string {
 	case m.t.failed:
 		state = screen.Paint(p.Bad, "the last turn failed") + screen.Paint(screen.Faint, "  /retry runs it again")
 	}
-	out := screen.Paint(screen.Bold, screen.CleanProse(m.name(), 40)) + "  " + state
+	out := "  " + state
 	if n := len(m.t.queue); n > 0 {
 		out += fmt.Sprintf("  %d queued", n)
 	}
@@ -69,7 +69,9 @@ func (m *model) status() string {
 	if m.up > 0 {
 		out += screen.Paint(screen.Faint, "  (scrolled up)")
 	}
-	return ansi.Truncate(out, m.width, "…")
+	// A long title goes first: it stands elsewhere, too, and the hints do not.
+	title := ansi.Truncate(screen.CleanProse(m.name(), 40), max(m.width-ansi.StringWidth(out), 0), "…")
+	return ansi.Truncate(screen.Paint(screen.Bold, title)+out, m.width, "…")
 }
 
 // name returns the title of the session, or its id until it has one.
@@ -85,6 +87,9 @@ func (m *model) facts() string {
 	parts := []string{screen.Clean(shortened(m.workspace, m.home), 200)}
 	if m.t.mode == planMode || m.t.mode == editMode {
 		parts = append(parts, m.t.mode)
+	}
+	if m.restricted {
+		parts = append(parts, "restricted")
 	}
 	if name := m.shownModel(); name != "" {
 		parts = append(parts, screen.Clean(name, 60))
