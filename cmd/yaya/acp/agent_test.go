@@ -312,7 +312,7 @@ func TestProgress(t *testing.T) {
 	next(`"id":2`)
 }
 
-// The editor is told of retries and of other models that answer, of a failed turn that is not its own, and
+// The editor learns of retries and of other models that answer, of a failed turn that is not its own, and
 // once of the reason of a failed call.
 func TestWhatYayaDoesIsTold(t *testing.T) {
 	f := &fake{}
