@@ -34,8 +34,8 @@ Enter sends a message, and Alt+Enter adds a line. While the agent works, Enter q
 message for after the turn, and Ctrl+S steers: the agent gets it at its next step. Esc or
 Ctrl+C stops your command, or else the turn; Ctrl+C twice, or Ctrl+D, leaves. Alt+Y, Alt+S
 and Alt+N answer a question with yes, with yes also to the same call later in this session,
-and with no; so do y, s and n with Enter. Up and Down bring back earlier messages. Ctrl+O opens another session, and
-/help lists the rest.
+and with no; so do y, s and n with Enter. Up and Down bring back earlier messages. Ctrl+O
+opens another session, and /help lists the rest.
 
 @FILE names a file, @SERVER:URI adds a resource of a connected MCP server to the message,
 and /SERVER:PROMPT NAME=VALUE sends a prompt of one; Tab completes all of them. !COMMAND
