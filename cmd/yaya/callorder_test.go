@@ -1,7 +1,9 @@
 package main
 
 import (
+	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -24,5 +26,34 @@ func TestCallsThatChangeKeepTheirOrder(t *testing.T) {
 	b.must("run", "--workspace", ws, "change it")
 	if got, want := read(t, filepath.Join(ws, "out", "b.txt")), "one\ntwo\nthree\nfour\n12\n"; got != want {
 		t.Errorf("the calls have written %q, want %q", got, want)
+	}
+}
+
+// A turn that is cancelled while one of these calls runs begins none of those after it.
+func TestCancelBetweenCalls(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	b.must("config", "set", "approval.rules", `[{"tool":"*","decision":"allow"}]`)
+	edit := map[string]any{"name": "edit", "args": map[string]any{"path": "a.txt", "old_text": "one", "new_text": "1"}}
+	b.scenarios(map[string]any{"match": "^change", "steps": []any{map[string]any{"tool_calls": []any{shellCall("sleep 600"), edit}}}})
+	b.serve()
+	ws := b.workspace()
+	_, out := b.v1("POST", "/sessions", fmt.Sprintf(`{"workspace_path":%q}`, ws))
+	id, _ := out["session_id"].(string)
+	if status, out := b.v1("POST", "/sessions/"+id+"/messages", `{"role":"user","parts":[{"type":"text","text":"change it"}]}`); status != 202 {
+		t.Fatalf("a message: got %d %v, want 202", status, out)
+	}
+	_, last := b.until(id, "", "tool_call_started")
+	if status, out := b.v1("POST", "/sessions/"+id+"/cancel", `{}`); status != 200 && status != 202 {
+		t.Fatalf("cancel: got %d %v, want it accepted", status, out)
+	}
+	events, _ := b.until(id, last, "session_canceled")
+	for _, ev := range events {
+		if strings.Contains(string(ev.Data), `"edit"`) {
+			t.Errorf("after the cancellation came %s %s, want nothing of the second call", ev.Name, ev.Data)
+		}
+	}
+	if got := read(t, filepath.Join(ws, "a.txt")); got != "one\ntwo\n" {
+		t.Errorf("a.txt is %q, want it as it was", got)
 	}
 }

@@ -9,7 +9,10 @@ import (
 	"github.com/yaya-ai/yaya/kernel/event"
 )
 
-// Interrupted is the result, for the model, of a call whose result was never
+// NotBegun is the result, for the model, of a call before which its turn ended.
+const NotBegun = `{"error":"not run: the turn ended before this call began"}`
+
+// Interrupted is the result, for the model, of a call that began and whose result was never
 // recorded.
 const Interrupted = `{"error":"` + interrupted + `"}`
 
@@ -37,8 +40,8 @@ type Projection struct {
 }
 
 // Messages returns the history: the last compaction's summary, if there is one, and
-// all messages after it. Every tool call is followed by its result, or by
-// [Interrupted].
+// all messages after it. Every tool call is followed by its result, by [Interrupted] or by
+// [NotBegun].
 func (p *Projection) Messages() []event.Message {
 	p.shared = true
 	return p.msgs[:len(p.msgs):len(p.msgs)]
@@ -91,6 +94,13 @@ func (p *Projection) Apply(e Entry) {
 				m.Role, m.Content = "user", "A tool has said:\n"+m.Content
 			}
 			p.push(e.ID, event.Message{Role: m.Role, Content: m.Content, Tool: tool, Attachments: m.Attachments})
+		}
+	case KindToolCall:
+		var c event.ToolCall
+		if json.Unmarshal(e.Payload, &c) == nil {
+			if i, ok := p.slots[c.ID]; ok {
+				p.set(i, Interrupted, nil)
+			}
 		}
 	case KindToolResult:
 		var r ToolResult
@@ -189,7 +199,7 @@ func (p *Projection) asked(entry int64, r event.LLMResponse) {
 	}
 	for _, c := range r.ToolCalls {
 		p.slots[c.ID] = len(p.msgs)
-		p.push(entry, event.Message{Role: "tool", ToolCallID: c.ID, Content: Interrupted})
+		p.push(entry, event.Message{Role: "tool", ToolCallID: c.ID, Content: NotBegun})
 	}
 }
 
@@ -199,6 +209,11 @@ func (p *Projection) fill(call, text string, shown []event.Attachment) {
 		return // not asked for by the model, or answered before
 	}
 	delete(p.slots, call)
+	p.set(i, text, shown)
+}
+
+// set gives a message another content.
+func (p *Projection) set(i int, text string, shown []event.Attachment) {
 	if p.shared {
 		p.msgs, p.shared = slices.Clone(p.msgs), false
 	}

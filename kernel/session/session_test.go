@@ -460,13 +460,14 @@ func toolCalls(ids ...string) (out []event.ToolCall) {
 
 // Y-159, Y-172: the model's history follows from the tape: results sit behind
 // their call in call order, what came meanwhile behind them, and a call without
-// result has a synthetic one.
+// result has a synthetic one, which says whether it began.
 func TestHistory(t *testing.T) {
 	dir := t.TempDir()
 	w := newWorld(t, dir)
 	s := w.open("s1")
 	w.say("s1", "go")
-	publish(w, event.LLMCallResponse, "s1", event.LLMResponse{Text: "let me see", ToolCalls: toolCalls("c1", "c2", "c3")})
+	publish(w, event.LLMCallResponse, "s1", event.LLMResponse{Text: "let me see", ToolCalls: toolCalls("c1", "c2", "c3", "c4")})
+	publish(w, event.ToolCallRequest, "s1", event.ToolRequest{ID: "c3", Name: "echo", Args: []byte(`{}`)})
 	msgs, err := s.Messages()
 	if err != nil {
 		t.Fatal(err)
@@ -479,12 +480,12 @@ func TestHistory(t *testing.T) {
 	publish(w, event.LLMCallResponse, "s1", event.LLMResponse{Text: "done"})
 	publish(w, event.AssistantMessageDone, "s1", event.AssistantMessage{Content: "done", ToolCalls: toolCalls("c1")})
 	want := []string{
-		"user: go", "assistant: let me see [c1] [c2] [c3]",
-		"tool c1: A\n{\"x\":1}", "tool c2: rejected: use the other file", "tool c3: " + session.Interrupted,
+		"user: go", "assistant: let me see [c1] [c2] [c3] [c4]",
+		"tool c1: A\n{\"x\":1}", "tool c2: rejected: use the other file", "tool c3: " + session.Interrupted, "tool c4: " + session.NotBegun,
 		"user: and hurry", "assistant: done",
 	}
 	equal(t, history(t, s), want...)
-	if msgs[2].Content != session.Interrupted || len(msgs) != 5 {
+	if msgs[2].Content != session.NotBegun || msgs[4].Content != session.Interrupted || len(msgs) != 6 {
 		t.Errorf("a history that was handed out has changed: %+v", msgs)
 	}
 	w.stop()
