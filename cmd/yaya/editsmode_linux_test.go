@@ -90,6 +90,9 @@ func TestEditsNeedNoQuestion(t *testing.T) {
 			t.Errorf("%s %s: %d %v, want 403", method, at, status, out)
 		}
 	}
+	if status, out := b.v1("POST", "/sessions/"+id+"/fork", ""); status/100 != 2 || out["mode"] != "work" {
+		t.Errorf("a fork of the session in edits: %d %v, want it at work", status, out)
+	}
 	if status, out := b.v1("PATCH", "/sessions/"+id, `{"mode":"work"}`); status != 200 || out["mode"] != "work" || out["title"] == "taken" {
 		t.Errorf("PATCH to work: %d %v, want 200, and the title as it was", status, out)
 	}

@@ -174,6 +174,10 @@ func (s *Service) Fork(ctx context.Context, id, child string) (Session, error) {
 	if err == nil {
 		r.Mode, err = k.Mode() // it may have changed since
 	}
+	if err == nil && maySet(auth.FromContext(ctx), r.Mode) != nil {
+		r.Mode = session.Work
+		err = k.SetMode(ctx, r.Mode)
+	}
 	if err != nil {
 		return Session{}, err
 	}

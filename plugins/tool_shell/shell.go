@@ -33,6 +33,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -270,6 +271,10 @@ func (t shellTool) Prepare(ctx context.Context, call tool.Call) (*tool.Prepared,
 		s.at.close()
 		return nil, err
 	}
+	facts := c.facts
+	if c.outside || s.box.none { // an approval for the session is about code that a person has seen
+		facts = append(slices.Clone(facts), fact{what: t.p.marks.last(s.at.root)})
+	}
 	shown := struct {
 		shellArgs
 		Cwd string `json:"cwd"`
@@ -279,7 +284,7 @@ func (t shellTool) Prepare(ctx context.Context, call tool.Call) (*tool.Prepared,
 		Programs []string    `json:"programs,omitempty"`
 	}{shellArgs: a, Cwd: s.at.cwd, shownBox: s.box.shown}
 	shown.Files, shown.More, shown.Programs = show(c.facts)
-	return prepared(c, shown, s, c.facts)
+	return prepared(c, shown, s, facts)
 }
 
 // prepared builds a call with all its inputs fixed.

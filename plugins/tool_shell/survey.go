@@ -17,6 +17,7 @@ import (
 	"github.com/yaya-ai/yaya/kernel/tool"
 
 	"github.com/yaya-ai/yaya/internal/hostfile"
+	"github.com/yaya-ai/yaya/internal/workspace"
 )
 
 // Bounds for digests. Files beyond them are identified by device, inode, size and times.
@@ -34,21 +35,6 @@ type fact struct {
 	digest  string
 	size    int64
 	program bool
-}
-
-// definers are files that control what programs do, by the program that reads them.
-var definers = []struct{ runners, files []string }{
-	{[]string{"make", "gmake", "bmake"}, []string{"GNUmakefile", "makefile", "Makefile", "BSDmakefile", "*.mk"}},
-	{[]string{"npm", "npx", "yarn", "pnpm", "bun"}, []string{"package.json", ".npmrc", ".yarnrc", ".yarnrc.yml", "bunfig.toml"}},
-	{[]string{"pytest", "py.test", "python", "python3", "tox", "nox", "pip", "uv"}, []string{"pyproject.toml", "setup.cfg", "setup.py", "tox.ini", "noxfile.py", "pytest.ini", "conftest.py"}},
-	{[]string{"go"}, []string{"go.mod", "go.work"}},
-	{[]string{"cargo"}, []string{"Cargo.toml", "build.rs", ".cargo/config.toml", ".cargo/config"}},
-	{[]string{"just"}, []string{"justfile", "Justfile", ".justfile"}},
-	{[]string{"task"}, []string{"Taskfile.yml", "Taskfile.yaml", "taskfile.yml", "taskfile.yaml"}},
-	{[]string{"rake", "bundle"}, []string{"Rakefile", "Gemfile"}},
-	{[]string{"gradle", "gradlew"}, []string{"build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts"}},
-	{[]string{"mvn", "mvnw"}, []string{"pom.xml"}},
-	{[]string{"cmake", "ctest"}, []string{"CMakeLists.txt"}},
 }
 
 // survey finds the files and programs that commands use. It runs twice: before they are shown,
@@ -76,10 +62,10 @@ func look(ctx context.Context, at *place, env, commands []string, all bool, file
 			s.search(w)
 		}
 	}
-	for _, d := range definers {
-		if all || slices.ContainsFunc(d.runners, func(r string) bool { return runners[r] }) {
+	for _, d := range workspace.Definers {
+		if all || slices.ContainsFunc(d.Runners, func(r string) bool { return runners[r] }) {
 			for _, base := range slices.Clone(s.bases) {
-				s.define(ctx, base, d.files)
+				s.define(ctx, base, d.Files)
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package tool_shell //nolint:staticcheck // plugins are named after what the configuration calls them
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -78,6 +80,27 @@ func (u *unseen) files(dir string) (out []string) {
 	}
 	slices.Sort(out)
 	return out
+}
+
+// last names the last change in a folder that nobody has approved, "" if there is none. If that cannot be
+// known, it is another one each time.
+func (m *marks) last(dir string) string {
+	u, err := m.of(dir)
+	if err != nil || len(u.open) > 0 {
+		return rand.Text()
+	}
+	var last uint64
+	for _, f := range u.folders {
+		for _, seq := range []map[string]uint64{f.Files, f.Tools} {
+			for _, n := range seq {
+				last = max(last, n)
+			}
+		}
+	}
+	if last == 0 {
+		return ""
+	}
+	return strconv.FormatUint(last, 10)
 }
 
 // tools returns the names of the tools that may have changed any file, or still may.

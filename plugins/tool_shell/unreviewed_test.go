@@ -296,3 +296,32 @@ func (w *world) preApproved() bool {
 	must(w.t, err)
 	return w.c.tools["verify"].(tool.PreApproved).PreApproved(c)
 }
+
+// SEC-7: an approval for the session of a command without a sandbox does not hold after a change that
+// nobody has approved: the command may run what has changed. In the sandbox it does.
+func TestApprovalOfWhatWasSeen(t *testing.T) {
+	w, _, _ := reviewed(t, `"auto"`)
+	bound := func(outside bool) string {
+		t.Helper()
+		args := `{"command":"echo x","outside":true,"reason":"r"}`
+		if !outside {
+			args = `{"command":"echo x"}`
+		}
+		p, err := w.c.tools["shell"].(tool.Preparer).Prepare(t.Context(), tool.Call{Name: "shell", SessionID: "s", Args: json.RawMessage(args), Origin: tool.OriginLoop})
+		must(t, err)
+		p.Close()
+		return string(p.Binds)
+	}
+	was := map[bool]string{false: bound(false), true: bound(true)}
+	for outside, b := range was {
+		if bound(outside) != b {
+			t.Errorf("outside %v: the same call binds something else, want the same", outside)
+		}
+	}
+	must(t, w.unreviewed(tool.Change{SessionID: "s", Tool: "edit", Paths: []string{"check.sh"}}))
+	for outside, b := range was {
+		if (bound(outside) != b) != outside {
+			t.Errorf("outside %v: after an unseen change the call binds something else: %v, want it only outside", outside, !outside)
+		}
+	}
+}

@@ -103,7 +103,10 @@ func (t changer) PreApproved(call tool.Call) bool {
 	}
 	for _, f := range files {
 		for _, name := range []string{f.Path, f.To} {
-			if name != "" && (configures(name) || w.Writable(name) != nil) {
+			if name == "" {
+				continue
+			}
+			if at, err := place(w, name); err != nil || workspace.Configures(at) || w.Writable(name) != nil {
 				return false
 			}
 		}
@@ -130,17 +133,6 @@ func (t changer) Touches(call tool.Call) (paths []string) {
 		}
 	}
 	return paths
-}
-
-// configures reports whether a file controls what tools and agents do.
-func configures(name string) bool {
-	for part := range strings.SplitSeq(strings.ToLower(path.Clean(name)), "/") {
-		switch {
-		case strings.HasPrefix(part, "."), part == "agents.md", part == "claude.md", part == "makefile", part == "gnumakefile", part == "bsdmakefile", strings.HasSuffix(part, ".mk"), part == "package.json", strings.HasSuffix(part, "mcp.json"):
-			return true
-		}
-	}
-	return false
 }
 
 // Hook reviews patches for the dispatcher.

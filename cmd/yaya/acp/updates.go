@@ -286,7 +286,8 @@ func (s *session) ask(q chat.Ask) {
 		var got chosen
 		err := s.a.conn.call(ctx, "session/request_permission", s.asked(q), &got)
 		if err == nil && got.Outcome.Outcome == "selected" {
-			err = s.a.api.Answer(ctx, s.id, q, got.Outcome.Option, "")
+			// Not ctx: that ends once the call is approved, before the mode is set.
+			err = s.a.api.Answer(s.ctx, s.id, q, got.Outcome.Option, "")
 		}
 		if err != nil && ctx.Err() == nil {
 			s.a.o.Log.Warn().Err(err).Str("session", s.id).Str("tool", q.Tool).Msg("a question has no answer of the editor: it can be answered on yaya's page")

@@ -290,6 +290,7 @@ func (m *model) decide(answer, why string) action {
 		m.complain(errors.New("a plan is approved once: Alt+Y or y"))
 		return nil
 	}
+	later := m.later(first)
 	var same []Ask // one answer covers all identical questions
 	for _, a := range m.t.asks {
 		if a.Tool == first.Tool && string(a.Input) == string(first.Input) {
@@ -299,7 +300,11 @@ func (m *model) decide(answer, why string) action {
 	return func() error {
 		var errs []error
 		for _, a := range same {
-			errs = append(errs, m.api.Answer(m.ctx, id, a, answer, why))
+			if later {
+				errs = append(errs, m.api.Answer(m.ctx, id, a, answer, why))
+			} else {
+				errs = append(errs, m.api.Decide(m.ctx, id, a.Call, answer, why))
+			}
 		}
 		return errors.Join(errs...)
 	}

@@ -250,13 +250,13 @@ func IsEdit(tool string) bool { return tool == "edit" || tool == "apply_patch" }
 // Answer is [Client.Decide] about a question that a person has seen. Further edits are other calls: who
 // approves one for the session lets the agent make them, too.
 func (c *Client) Answer(ctx context.Context, session string, a Ask, action, reason string) error {
-	if action == forSession && IsEdit(a.Tool) {
-		if err := c.SetMode(ctx, session, editMode); err != nil {
-			return err
-		}
-		action = "approve"
+	if action != forSession || !IsEdit(a.Tool) {
+		return c.Decide(ctx, session, a.Call, action, reason)
 	}
-	return c.Decide(ctx, session, a.Call, action, reason)
+	if err := c.Decide(ctx, session, a.Call, "approve", reason); err != nil {
+		return err // somebody else was first, perhaps with a no
+	}
+	return c.SetMode(ctx, session, editMode)
 }
 
 // Undo undoes the last change of files by a session's agent.

@@ -74,8 +74,8 @@ func TestPlanCommand(t *testing.T) {
 	}
 }
 
-// "Yes, and later edits" sets the mode of the session before it approves the edit; of other calls it approves
-// the same one. Nothing is approved if the mode cannot be set.
+// "Yes, and later edits" approves the edit and sets the mode of the session; of other calls it approves the
+// same one. The mode stays if the edit cannot be approved, because somebody else has answered.
 func TestLaterEditsAreAMode(t *testing.T) {
 	var got []string
 	refuse := false
@@ -96,11 +96,15 @@ func TestLaterEditsAreAMode(t *testing.T) {
 		refuse    bool
 		want      []string
 	}{
-		{"edit", "yes, and later edits, too", false, []string{`PATCH {"mode":"edits"}`, `POST {"action":"approve","tool_call_id":"c1"}`}},
-		{"apply_patch", "yes, and later edits, too", true, []string{`PATCH {"mode":"edits"}`}},
+		{"edit", "yes, the same later, too", false, []string{`POST {"action":"approve_for_session","tool_call_id":"c1"}`}},
+		{"edit", "yes, and later edits, too", false, []string{`POST {"action":"approve","tool_call_id":"c1"}`, `PATCH {"mode":"edits"}`}},
+		{"apply_patch", "yes, and later edits, too", true, []string{`POST {"action":"approve","tool_call_id":"c1"}`}},
 		{"server__edit", "yes, the same later, too", false, []string{`POST {"action":"approve_for_session","tool_call_id":"c1"}`}},
 	} {
-		got, refuse = nil, c.refuse
+		got, refuse, m.t.mode = nil, c.refuse, editMode
+		if c.key != "yes, the same later, too" {
+			m.t.mode = "work"
+		}
 		m.t.asks = []Ask{{ID: "a1", Call: "c1", Tool: c.tool, Input: json.RawMessage(`{}`)}}
 		if shown := ansi.Strip(strings.Join(m.question(), "\n")); !strings.Contains(shown, c.key) {
 			t.Errorf("%s: the question is\n%s\nwant %q in it", c.tool, shown, c.key)

@@ -60,7 +60,7 @@ func (m *model) question() []string {
 	switch {
 	case folder:
 		keys = append(keys, by("Alt+S", "s", "yes, for this session"))
-	case IsEdit(a.Tool):
+	case m.later(a):
 		keys = append(keys, by("Alt+S", "s", "yes, and later edits, too"))
 	case !isPlan: // each plan is another one
 		keys = append(keys, by("Alt+S", "s", "yes, the same later, too"))
@@ -82,6 +82,10 @@ func (m *model) flow(parts []string) (out []string) {
 	}
 	return append(out, strings.Split(ansi.Wrap(line, m.width, ""), "\n")...)
 }
+
+// later reports whether an answer for the session lets the agent make later edits. In a session that does
+// so already yaya asks about files that configure something, each by itself.
+func (m *model) later(a Ask) bool { return IsEdit(a.Tool) && m.t.mode != editMode }
 
 // planTool is the tool that hands in a plan.
 const planTool = "propose_plan"

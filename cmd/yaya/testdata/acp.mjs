@@ -128,7 +128,7 @@ await app.connectWith(ndJsonStream(Writable.toWeb(yaya.stdin), Readable.toWeb(ya
   // too, has chosen the mode in which they need no question.
   answers = ['allow_always'];
   assert.equal((await prompt('edit')).stopReason, 'end_turn');
-  assert.ok(seen.some((u) => u.sessionUpdate === 'current_mode_update' && u.currentModeId === 'edits'));
+  while (!seen.some((u) => u.sessionUpdate === 'current_mode_update' && u.currentModeId === 'edits')) await new Promise((done) => setTimeout(done, 10));
   assert.deepEqual(asked.at(-1).toolCall.content, [{ type: 'diff', path: env.workspace + '/a.txt', oldText: 'one', newText: 'eins' }]);
   assert.equal(readFileSync(env.workspace + '/a.txt', 'utf8'), 'eins\n2\n');
   assert.deepEqual(seen.filter((u) => u.sessionUpdate === 'plan').map((u) => u.entries.map((e) => [e.content, e.status])), [[['look', 'completed'], ['edit', 'in_progress']]]);
