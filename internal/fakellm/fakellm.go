@@ -27,8 +27,9 @@ type Step struct {
 	Body       string
 	// Raw is written as it is, as the stream.
 	Raw string
-	// Cut ends the connection in the middle.
+	// Cut ends the connection in the middle. Open keeps it open after Raw, until the client closes it.
 	Cut   bool
+	Open  bool
 	Delay time.Duration // before each chunk
 	Sent  func()        // is called before the first chunk is sent
 }
@@ -154,6 +155,10 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		if st.Cut {
 			w.(http.Flusher).Flush()
 			panic(http.ErrAbortHandler)
+		}
+		if st.Open {
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
 		}
 		return
 	}

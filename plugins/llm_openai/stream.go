@@ -1,22 +1,16 @@
 package llm_openai //nolint:staticcheck // see openai.go
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 
 	"github.com/sashabaranov/go-openai"
 
-	"github.com/yaya-ai/yaya/internal/sse"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/llm"
 	"github.com/yaya-ai/yaya/plugins/provider"
 )
-
-// maxEvent bounds an event of the stream, in bytes.
-const maxEvent = 16 << 20
 
 // stops are the reasons that have a name in the contract.
 var stops = map[openai.FinishReason]event.StopReason{
@@ -30,20 +24,19 @@ const finishError = "error"
 // stream is an answer in progress.
 type stream struct {
 	body    io.Closer
-	events  *sse.Reader
-	whole   *bufio.Reader // of what is not a stream, until that is known
+	events  *provider.Events
 	usage   event.Usage
 	ended   bool             // a finish reason has arrived
+	stop    event.StopReason // that reason
+	over    bool             // the stream has ended, too
 	refused bool             // its text is the words of a refusal
-	stop    event.StopReason // that reason, until it is passed on
 	index   int              // of the tool call in progress
 	calls   map[string]int   // indexes by id
 	parts   []llm.Part
 }
 
 func newStream(body io.ReadCloser) *stream {
-	whole := bufio.NewReader(body)
-	return &stream{body: body, whole: whole, events: sse.NewReader(whole, maxEvent), index: -1}
+	return &stream{body: body, events: provider.NewEvents(body), index: -1}
 }
 
 // chunk is an event of the stream. An error may be in one of any form, with status 200.
@@ -55,47 +48,29 @@ type chunk struct {
 // Next implements [llm.Stream].
 func (s *stream) Next() (llm.Part, error) {
 	for len(s.parts) == 0 {
-		data, err := s.event()
-		if errors.Is(err, io.EOF) && s.ended {
-			if stop := s.stop; stop != "" {
-				s.stop = ""
-				return llm.Part{Stop: stop}, nil
-			}
+		if s.over {
 			return llm.Part{}, io.EOF
 		}
-		if errors.Is(err, io.EOF) {
-			return llm.Part{}, provider.BrokeOff()
+		var c chunk
+		err := s.events.Next(&c)
+		switch {
+		case err == nil:
+			err = s.take(c)
+		case s.ended: // the answer is whole, however its stream ends
+			s.over, err = true, nil
+			if s.stop != "" {
+				s.parts = append(s.parts, llm.Part{Stop: s.stop})
+			}
+		case errors.Is(err, io.EOF):
+			err = provider.BrokeOff()
 		}
 		if err != nil {
-			return llm.Part{}, provider.Failed(err)
-		}
-		var c chunk
-		if err := json.Unmarshal(data, &c); err != nil {
-			return llm.Part{}, &llm.Error{Kind: event.LLMOther, Err: fmt.Errorf("an event of the answer: %w", err)}
-		}
-		if err := s.take(c); err != nil {
 			return llm.Part{}, err
 		}
 	}
 	part := s.parts[0]
 	s.parts = s.parts[1:]
 	return part, nil
-}
-
-// event returns the data of the next event, and [io.EOF] after the last. An error may come as the whole
-// body, which is not a stream.
-func (s *stream) event() ([]byte, error) {
-	if whole := s.whole; whole != nil {
-		s.whole = nil
-		if begin, err := whole.Peek(1); err == nil && begin[0] == '{' {
-			return io.ReadAll(io.LimitReader(whole, maxEvent)) //nolint:forbidigo // bounded by the reader
-		}
-	}
-	ev, err := s.events.Next()
-	if err == nil && string(ev.Data) == "[DONE]" {
-		err = io.EOF
-	}
-	return ev.Data, err
 }
 
 // failed returns the error that a chunk reports, nil if it reports none.

@@ -129,6 +129,27 @@ func TestStopReasons(t *testing.T) {
 	}
 }
 
+// An answer is whole with its last event, however the stream ends after it.
+func TestWholeAnswers(t *testing.T) {
+	whole := events(created, text("all of it"), completed).Raw
+	for name, step := range map[string]fakellm.Step{
+		"no blank line at the end": {Raw: strings.TrimSuffix(whole, "\n")},
+		"no line break at the end": {Raw: strings.TrimSuffix(whole, "\n\n")},
+		"no blank lines":           {Raw: strings.ReplaceAll(whole, "\n\n", "\n")},
+		"open":                     {Raw: whole, Open: true},
+		"open, no blank line":      {Raw: strings.TrimSuffix(whole, "\n"), Open: true},
+		"cut":                      {Raw: strings.TrimSuffix(whole, "\n\n"), Cut: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := providertest.Serve(t, step)
+			ev := load(t, s.URL, nil).Ask(event.LLMRequest{Provider: "work"})
+			if got, ok := ev.Payload.(event.LLMResponse); !ok || got.Text != "all of it" || got.Usage.Output != 89 || len(s.Requests()) != 1 {
+				t.Errorf("got %+v after %d requests, want the answer after one", ev.Payload, len(s.Requests()))
+			}
+		})
+	}
+}
+
 // Y-151, Y-152, MIS-2: the errors of the service, before and within the stream.
 func TestErrors(t *testing.T) {
 	failed := func(code, message string) fakellm.Step {

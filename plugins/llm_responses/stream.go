@@ -3,23 +3,18 @@ package llm_responses //nolint:staticcheck // plugins are named after what the c
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 
-	"github.com/yaya-ai/yaya/internal/sse"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/llm"
 	"github.com/yaya-ai/yaya/plugins/provider"
 )
 
-// maxEvent bounds an event of the stream, in bytes: the last has the whole answer.
-const maxEvent = 16 << 20
-
 // stream is an answer in progress.
 type stream struct {
 	body    io.Closer
-	events  *sse.Reader
+	events  *provider.Events
 	by      string
 	usage   event.Usage
 	calls   map[int]int // the calls that have begun, by their item
@@ -29,7 +24,7 @@ type stream struct {
 }
 
 func newStream(body io.ReadCloser, by string) *stream {
-	return &stream{body: body, events: sse.NewReader(body, maxEvent), by: by, calls: map[int]int{}}
+	return &stream{body: body, events: provider.NewEvents(body), by: by, calls: map[int]int{}}
 }
 
 // failure is an error of the service.
@@ -83,16 +78,11 @@ func (s *stream) Next() (llm.Part, error) {
 		if s.ended {
 			return llm.Part{}, io.EOF
 		}
-		ev, err := s.events.Next()
-		if errors.Is(err, io.EOF) {
-			return llm.Part{}, provider.BrokeOff()
-		}
-		if err != nil {
-			return llm.Part{}, provider.Failed(err)
-		}
 		var e told
-		if err := json.Unmarshal(ev.Data, &e); err != nil {
-			return llm.Part{}, &llm.Error{Kind: event.LLMOther, Err: fmt.Errorf("an event of the answer: %w", err)}
+		if err := s.events.Next(&e); errors.Is(err, io.EOF) {
+			return llm.Part{}, provider.BrokeOff()
+		} else if err != nil {
+			return llm.Part{}, err
 		}
 		if err := s.take(e); err != nil {
 			return llm.Part{}, err
