@@ -271,6 +271,30 @@ func TestStopReasons(t *testing.T) {
 	}
 }
 
+// An answer with a stop reason is whole, however the stream ends, and over with its last event.
+func TestWholeAnswers(t *testing.T) {
+	whole := said("all of it", "max_tokens").Raw
+	before, last, _ := strings.Cut(whole, "event: message_stop")
+	last = "event: message_stop" + last
+	for name, step := range map[string]fakellm.Step{
+		"no blank line at the end": {Raw: strings.TrimSuffix(whole, "\n")},
+		"no line break at the end": {Raw: strings.TrimSuffix(whole, "\n\n")},
+		"no last event":            {Raw: before},
+		"open":                     {Raw: whole, Open: true},
+		"cut":                      {Raw: whole, Cut: true},
+		"cut before the last":      {Raw: before, Cut: true},
+		"cut within the last":      {Raw: before + last[:len(last)-7], Cut: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := providertest.Serve(t, step)
+			ev := load(t, s.URL, nil).Ask(event.LLMRequest{Provider: "work"})
+			if got, ok := ev.Payload.(event.LLMResponse); !ok || got.Text != "all of it" || got.StopReason != event.StopLength || got.Usage.Output != 15 || len(s.Requests()) != 1 {
+				t.Errorf("got %+v after %d requests, want the answer after one", ev.Payload, len(s.Requests()))
+			}
+		})
+	}
+}
+
 // Y-151, Y-152, MIS-2: the errors of the service, before and within the stream.
 func TestErrors(t *testing.T) {
 	refused := func(status int, kind, message string) fakellm.Step {
@@ -288,6 +312,7 @@ func TestErrors(t *testing.T) {
 		"rate":       {fakellm.Step{Status: 429, RetryAfter: "3600", Body: `{"type":"error","error":{"type":"rate_limit_error","message":"slow down"}}`}, event.LLMError{Kind: event.LLMStatus, StatusCode: 429, RetryAfterS: 3600, Error: "slow down"}},
 		"no JSON":    {fakellm.Step{Status: 400, Body: "<html>no</html>"}, event.LLMError{Kind: event.LLMStatus, StatusCode: 400, Error: "400 Bad Request"}},
 		"within":     {within("invalid_request_error", "odd"), event.LLMError{Kind: event.LLMStatus, StatusCode: 400, Error: "odd"}},
+		"at the end": {fakellm.Step{Raw: strings.TrimSuffix(said("well", "end_turn").Raw, sse(end)) + "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"invalid_request_error\",\"message\":\"odd\"}}\n\n"}, event.LLMError{Kind: event.LLMStatus, StatusCode: 400, Error: "odd"}},
 		"strange":    {within("new_error", "strange"), event.LLMError{Kind: event.LLMOther, Error: "strange"}},
 		"broken off": {fakellm.Step{Raw: sse(start, begin(0, `{"type":"text","text":""}`), delta(0, `{"type":"text_delta","text":"half of"}`))}, event.LLMError{Kind: event.LLMConnection, Error: "ended the answer early"}},
 		"no events":  {fakellm.Step{Raw: sse(start) + "event: content_block_delta\ndata: {\"type\n\n"}, event.LLMError{Kind: event.LLMOther, Error: "string literal"}},

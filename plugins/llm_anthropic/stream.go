@@ -2,6 +2,7 @@ package llm_anthropic //nolint:staticcheck // plugins are named after what the c
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"strings"
 
@@ -25,7 +26,8 @@ type stream struct {
 	by    string
 	usage event.Usage
 	calls map[int64]int // the calls that have begun, by their block
-	ended bool          // the message is complete
+	ended bool          // a stop reason has arrived, or the last event
+	over  bool          // the last event has arrived: the connection may stay open
 
 	thinking  strings.Builder // the block of reasoning that comes in
 	signature signature
@@ -33,18 +35,20 @@ type stream struct {
 
 // Next implements [llm.Stream].
 func (s *stream) Next() (llm.Part, error) {
-	for s.s.Next() {
+	for !s.over && s.s.Next() {
 		if part, ok := s.take(s.s.Current()); ok {
 			return part, nil
 		}
 	}
-	if err := s.s.Err(); err != nil {
+	err := s.s.Err()
+	_, reported := errors.AsType[*anthropic.Error](err)
+	switch {
+	case s.ended && !reported: // the answer is whole, however its stream ends
+		return llm.Part{}, io.EOF
+	case err != nil:
 		return llm.Part{}, translate(err)
 	}
-	if !s.ended {
-		return llm.Part{}, provider.BrokeOff()
-	}
-	return llm.Part{}, io.EOF
+	return llm.Part{}, provider.BrokeOff()
 }
 
 // take returns the part that an event of the stream is. It reports false for an event without one.
@@ -73,13 +77,14 @@ func (s *stream) take(ev anthropic.MessageStreamEventUnion) (part llm.Part, ok b
 		u, was := ev.Usage, s.usage
 		s.usage = llm.NewUsage(max(was.InputOther, int(u.InputTokens)), max(was.InputCacheRead, int(u.CacheReadInputTokens)), max(was.InputCacheCreation, int(u.CacheCreationInputTokens)), max(was.Output, int(u.OutputTokens)))
 		if r := ev.Delta.StopReason; r != "" {
+			s.ended = true
 			if part.Stop = stops[r]; part.Stop == "" {
 				part.Stop = event.StopEnd
 			}
 			return part, true
 		}
 	case "message_stop":
-		s.ended = true
+		s.ended, s.over = true, true
 	}
 	return part, false
 }

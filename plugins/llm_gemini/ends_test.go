@@ -38,17 +38,18 @@ func TestErrors(t *testing.T) {
 		step fakellm.Step
 		want event.LLMError
 	}{
-		"key":      {fakellm.Step{Status: 400, Body: failure(400, "INVALID_ARGUMENT", "API key not valid: AIza-instance", `{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"API_KEY_INVALID"}`)}, event.LLMError{Kind: event.LLMStatus, StatusCode: 400, Error: "not valid: ****"}},
-		"too long": {fakellm.Step{Status: 400, Body: failure(400, "INVALID_ARGUMENT", "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).", "")}, event.LLMError{Kind: event.LLMStatus, StatusCode: 400, Error: "exceeds", Overflow: true, ContextWindow: 1048576}},
-		"quota":    {fakellm.Step{Status: 429, Body: failure(429, "RESOURCE_EXHAUSTED", "You exceeded your current quota", fmt.Sprintf(retryInfo, "3600.5s"))}, event.LLMError{Kind: event.LLMStatus, StatusCode: 429, RetryAfterS: 3600.5, Error: "exceeded"}},
-		"header":   {fakellm.Step{Status: 429, RetryAfter: "7200", Body: failure(429, "RESOURCE_EXHAUSTED", "slow down", fmt.Sprintf(retryInfo, "3600s"))}, event.LLMError{Kind: event.LLMStatus, StatusCode: 429, RetryAfterS: 7200, Error: "slow down"}},
-		"within":   {chunks(said("", text("half")), failure(503, "UNAVAILABLE", "The model is overloaded", fmt.Sprintf(retryInfo, "9s"))), event.LLMError{Kind: event.LLMStatus, StatusCode: 503, RetryAfterS: 9, Error: "overloaded"}},
-		"odd code": {chunks(said("", text("half")), failure(13, "INTERNAL", "", "")), event.LLMError{Kind: event.LLMOther, Error: "INTERNAL"}},
-		"no event": {fakellm.Step{Raw: failure(400, "INVALID_ARGUMENT", "sorry", "")}, event.LLMError{Kind: event.LLMStatus, StatusCode: 400, Error: "sorry"}},
-		"blocked":  {chunks(`{"promptFeedback":{"blockReason":"PROHIBITED_CONTENT","blockReasonMessage":"no","safetyRatings":[]},"usageMetadata":{"promptTokenCount":5}}`), event.LLMError{Kind: event.LLMOther, Error: "blocked the request: PROHIBITED_CONTENT: no"}},
-		"refused":  {chunks(said("SAFETY")), event.LLMError{Kind: event.LLMOther, Error: "refused to answer"}},
-		"limit":    {chunks(said("", `{"text":"hm","thought":true}`), said("MAX_TOKENS")), event.LLMError{Kind: event.LLMOther, Error: "output limit"}},
-		"bad call": {chunks(said("", text("I call")), `{"candidates":[{"finishReason":"MALFORMED_FUNCTION_CALL","finishMessage":"Malformed function call: print(ls(","index":0}]}`), event.LLMError{Kind: event.LLMEmpty, Error: "cannot read: MALFORMED_FUNCTION_CALL"}},
+		"key":        {fakellm.Step{Status: 400, Body: failure(400, "INVALID_ARGUMENT", "API key not valid: AIza-instance", `{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"API_KEY_INVALID"}`)}, event.LLMError{Kind: event.LLMStatus, StatusCode: 400, Error: "not valid: ****"}},
+		"too long":   {fakellm.Step{Status: 400, Body: failure(400, "INVALID_ARGUMENT", "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).", "")}, event.LLMError{Kind: event.LLMStatus, StatusCode: 400, Error: "exceeds", Overflow: true, ContextWindow: 1048576}},
+		"quota":      {fakellm.Step{Status: 429, Body: failure(429, "RESOURCE_EXHAUSTED", "You exceeded your current quota", fmt.Sprintf(retryInfo, "3600.5s"))}, event.LLMError{Kind: event.LLMStatus, StatusCode: 429, RetryAfterS: 3600.5, Error: "exceeded"}},
+		"header":     {fakellm.Step{Status: 429, RetryAfter: "7200", Body: failure(429, "RESOURCE_EXHAUSTED", "slow down", fmt.Sprintf(retryInfo, "3600s"))}, event.LLMError{Kind: event.LLMStatus, StatusCode: 429, RetryAfterS: 7200, Error: "slow down"}},
+		"within":     {chunks(said("", text("half")), failure(503, "UNAVAILABLE", "The model is overloaded", fmt.Sprintf(retryInfo, "9s"))), event.LLMError{Kind: event.LLMStatus, StatusCode: 503, RetryAfterS: 9, Error: "overloaded"}},
+		"at the end": {chunks(said("STOP", text("well")), failure(503, "UNAVAILABLE", "The model is overloaded", "")), event.LLMError{Kind: event.LLMStatus, StatusCode: 503, Error: "overloaded"}},
+		"odd code":   {chunks(said("", text("half")), failure(13, "INTERNAL", "", "")), event.LLMError{Kind: event.LLMOther, Error: "INTERNAL"}},
+		"no event":   {fakellm.Step{Raw: failure(400, "INVALID_ARGUMENT", "sorry", "")}, event.LLMError{Kind: event.LLMStatus, StatusCode: 400, Error: "sorry"}},
+		"blocked":    {chunks(`{"promptFeedback":{"blockReason":"PROHIBITED_CONTENT","blockReasonMessage":"no","safetyRatings":[]},"usageMetadata":{"promptTokenCount":5}}`), event.LLMError{Kind: event.LLMOther, Error: "blocked the request: PROHIBITED_CONTENT: no"}},
+		"refused":    {chunks(said("SAFETY")), event.LLMError{Kind: event.LLMOther, Error: "refused to answer"}},
+		"limit":      {chunks(said("", `{"text":"hm","thought":true}`), said("MAX_TOKENS")), event.LLMError{Kind: event.LLMOther, Error: "output limit"}},
+		"bad call":   {chunks(said("", text("I call")), `{"candidates":[{"finishReason":"MALFORMED_FUNCTION_CALL","finishMessage":"Malformed function call: print(ls(","index":0}]}`), event.LLMError{Kind: event.LLMEmpty, Error: "cannot read: MALFORMED_FUNCTION_CALL"}},
 		// Text came first, so that these are not tried again.
 		"broken off":  {chunks(said("", text("half of"))), event.LLMError{Kind: event.LLMConnection, Error: "ended the answer early"}},
 		"half event":  {fakellm.Step{Raw: chunks(said("", text("half of"))).Raw + `data: {"candidates":[{"content":{"par`}, event.LLMError{Kind: event.LLMConnection, Error: "unexpected EOF"}},
@@ -66,6 +67,27 @@ func TestErrors(t *testing.T) {
 			e, ok := ev.Payload.(event.LLMError)
 			if !ok || e.Kind != tc.want.Kind || e.StatusCode != tc.want.StatusCode || e.RetryAfterS != tc.want.RetryAfterS || e.Overflow != tc.want.Overflow || e.ContextWindow != tc.want.ContextWindow || !strings.Contains(e.Error, tc.want.Error) || len(e.Error) > 4000 {
 				t.Errorf("got %+v, want %+v", ev.Payload, tc.want)
+			}
+		})
+	}
+}
+
+// An answer with a reason for its end is whole, however the stream ends.
+func TestWholeAnswers(t *testing.T) {
+	whole := chunks(said("", text("all ")), said("MAX_TOKENS", text("of it"))).Raw
+	for name, step := range map[string]fakellm.Step{
+		"no blank line at the end": {Raw: strings.TrimSuffix(whole, "\r\n")},
+		"no line break at the end": {Raw: strings.TrimSuffix(whole, "\r\n\r\n")},
+		"cut":                      {Raw: whole, Cut: true},
+		"cut, no line break":       {Raw: strings.TrimSuffix(whole, "\r\n\r\n"), Cut: true},
+		"cut within the usage":     {Raw: whole + `data: {"usageMetadata":{"prom`, Cut: true},
+		"not JSON after it":        {Raw: whole + "data: [DONE]\r\n\r\n", Open: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := providertest.Serve(t, step)
+			ev := load(t, s.URL, nil).Ask(event.LLMRequest{Provider: "work"})
+			if got, ok := ev.Payload.(event.LLMResponse); !ok || got.Text != "all of it" || got.StopReason != event.StopLength || got.Usage.Output != 89 || len(s.Requests()) != 1 {
+				t.Errorf("got %+v after %d requests, want the answer after one", ev.Payload, len(s.Requests()))
 			}
 		})
 	}

@@ -45,19 +45,22 @@ type stream struct {
 func (s *stream) Next() (llm.Part, error) {
 	for len(s.parts) == 0 {
 		r, err, ok := s.event()
+		if ok && err == nil {
+			if err := s.take(r); err != nil {
+				return llm.Part{}, err
+			}
+			continue
+		}
+		_, reported := errors.AsType[genai.APIError](err)
 		switch {
+		case s.ended && !reported: // the answer is whole, however its stream ends
+			return llm.Part{}, io.EOF
 		case s.failure.Err != nil: // before the error that half an event is
 			return llm.Part{}, provider.Failed(s.failure.Err)
 		case err != nil:
 			return llm.Part{}, translate(err)
-		case !ok && s.ended:
-			return llm.Part{}, io.EOF
-		case !ok:
-			return llm.Part{}, provider.BrokeOff()
 		}
-		if err := s.take(r); err != nil {
-			return llm.Part{}, err
-		}
+		return llm.Part{}, provider.BrokeOff()
 	}
 	part := s.parts[0]
 	s.parts = s.parts[1:]

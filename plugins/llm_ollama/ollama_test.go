@@ -123,6 +123,25 @@ func TestEnds(t *testing.T) {
 	}
 }
 
+// An answer is whole with its last line, however the stream ends after it.
+func TestWholeAnswers(t *testing.T) {
+	whole := lines(piece(`"content":"all of it"`), done("length")).Raw
+	for name, step := range map[string]fakellm.Step{
+		"no line break at the end": {Raw: strings.TrimSuffix(whole, "\n")},
+		"open":                     {Raw: whole, Open: true},
+		"open, no line break":      {Raw: strings.TrimSuffix(whole, "\n"), Open: true},
+		"cut":                      {Raw: strings.TrimSuffix(whole, "\n"), Cut: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := providertest.Serve(t, step)
+			ev := load(t, s.URL, nil).Ask(event.LLMRequest{Provider: "local"})
+			if got, ok := ev.Payload.(event.LLMResponse); !ok || got.Text != "all of it" || got.StopReason != event.StopLength || got.Usage.Output != 282 || len(s.Requests()) != 1 {
+				t.Errorf("got %+v after %d requests, want the answer after one", ev.Payload, len(s.Requests()))
+			}
+		})
+	}
+}
+
 // Y-153: a busy server is asked again.
 func TestRetry(t *testing.T) {
 	s := providertest.Serve(t, fakellm.Step{Status: 503, RetryAfter: "0.1", Body: `{"error":"server busy, please try again.  maximum pending requests exceeded"}`}, lines(piece(`"content":"at last"`), done("stop")))
