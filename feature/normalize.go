@@ -109,21 +109,21 @@ func define(info Info, s Spec) (tool.Definition, error) {
 // bidirectional overrides, zero-width and other invisible characters become visible escapes,
 // except line breaks and tabs, and the selectors that emoji consist of. A cut is marked.
 func Clean(s string, limit int) string {
-	return clean(s, limit, func(rune) bool { return false })
+	return clean(s, limit, func(_, _ rune) bool { return false })
 }
 
 // Prose is [Clean] for what people and models write: joiners, soft hyphens and variation selectors,
 // without which words of some scripts are wrong and emoji fall apart, stay.
 func Prose(s string, limit int) string { return clean(s, limit, invisible.OfProse) }
 
-func clean(s string, limit int, kept func(rune) bool) string {
+func clean(s string, limit int, kept func(before, r rune) bool) string {
 	const mark = "… [cut]"
 	var b strings.Builder
 	var before rune
 	for i, r := range s {
 		piece := string(r)
 		switch {
-		case r == '\n', r == '\t', kept(r), invisible.OfEmoji(before, r, s[min(len(s), i+len(piece)):]):
+		case r == '\n', r == '\t', kept(before, r), invisible.OfEmoji(before, r, s[min(len(s), i+len(piece)):]):
 		case r == utf8.RuneError, unicode.Is(unicode.C, r), invisible.Is(r):
 			// C holds the unassigned characters, too.
 			piece = fmt.Sprintf(`\u{%x}`, r)

@@ -24,11 +24,18 @@ func Is(r rune) bool {
 		unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
-// OfProse reports whether r is a character that is not seen and that writing needs: a joiner, which
-// shapes the letters of Persian and Hindi and makes one picture of several emoji, a hint where a
-// word may be divided, or a variation selector.
-func OfProse(r rune) bool {
-	return r == '\u00ad' || r == '\u200c' || r == '\u200d' || unicode.Is(unicode.Variation_Selector, r)
+// OfProse reports whether r is a character that is not seen and that writing needs behind the character
+// before: a joiner, which shapes the letters of Persian and Hindi and makes one picture of several emoji, a
+// hint where a word may be divided, or a variation selector, which ASCII has none of. One behind
+// another is none: texts could be written with them that nobody sees.
+func OfProse(before, r rune) bool {
+	switch {
+	case r == '\u00ad', r == '\u200c', r == '\u200d':
+		return !Is(before) || r == '\u200d' && before == selector
+	case unicode.Is(unicode.Variation_Selector, r):
+		return before >= 0x80 && !Is(before)
+	}
+	return false
 }
 
 // OfEmoji reports whether r is the selector that an emoji consists of: it follows the character

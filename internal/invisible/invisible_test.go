@@ -21,12 +21,18 @@ func TestIs(t *testing.T) {
 
 func TestOfProse(t *testing.T) {
 	for _, r := range "\u00ad\u200c\u200d\ufe0e\ufe0f\U000e0100" {
-		if !invisible.OfProse(r) {
-			t.Errorf("OfProse(%U) = false, want true", r)
+		if !invisible.OfProse('漢', r) {
+			t.Errorf("OfProse(%U) behind 漢 = false, want true", r)
+		}
+		if before := '\ufe0f'; invisible.OfProse(before, r) != (r == '\u200d') || invisible.OfProse('\u200d', r) || invisible.OfProse(0, r) {
+			t.Errorf("OfProse(%U) behind a character that is not seen = true, want it for a joiner behind a selector alone", r)
+		}
+		if r > '\u200d' && invisible.OfProse('a', r) {
+			t.Errorf("OfProse(%U) behind a = true, want false: it has no variants", r)
 		}
 	}
 	for _, r := range "a\x1b\u200b\u200e\u200f\u202e\u2060\u2066\ufeff\u3164\U000e0041" {
-		if invisible.OfProse(r) {
+		if invisible.OfProse('漢', r) {
 			t.Errorf("OfProse(%U) = true, want false", r)
 		}
 	}

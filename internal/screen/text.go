@@ -45,7 +45,7 @@ func clean(s string, limit int, prose bool) string {
 			continue
 		}
 		switch {
-		case prose && invisible.OfProse(r):
+		case prose && invisible.OfProse(before, r):
 			if shapes(before, r) {
 				b.WriteRune(r)
 			}
@@ -103,7 +103,7 @@ func cells(spans []span, prose bool) (out []cell) {
 			switch {
 			case r >= ' ' && r < 0x7f: // most are
 				out = append(out, cell{s.text[i : i+1], s.style, 1, 0})
-			case prose && invisible.OfProse(r):
+			case prose && invisible.OfProse(before, r):
 				if last := len(out) - 1; last >= 0 && shapes(before, r) && out[last].marks >= 0 && out[last].marks < maxMarks {
 					out[last].text += string(r)
 					out[last].marks++

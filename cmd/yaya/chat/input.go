@@ -8,6 +8,8 @@ import (
 	"charm.land/bubbles/v2/textarea"
 	tea "charm.land/bubbletea/v2"
 	"charm.land/lipgloss/v2"
+
+	"github.com/yaya-ai/yaya/internal/invisible"
 )
 
 // Limits of the input.
@@ -43,8 +45,11 @@ func newInput() textarea.Model {
 // paste adds a text of somebody else's, perhaps. Characters that cannot be seen would act on the
 // terminal, or would tell the model something that the user does not read.
 func (m *model) paste(text string) {
+	var before rune
 	text = strings.Map(func(r rune) rune {
-		if r == '\n' || r == '\r' || r == '\t' || r == '\u200d' || unicode.IsPrint(r) { // U+200D joins emoji
+		was := before
+		before = r
+		if r == '\n' || r == '\r' || r == '\t' || invisible.OfProse(was, r) || unicode.IsPrint(r) && !invisible.Is(r) {
 			return r
 		}
 		return -1
