@@ -32,7 +32,12 @@ func WithSessions(g *Flags, f func(*session.Manager) error) (err error) {
 	if err != nil {
 		return err
 	}
-	m.SetEnded(func(id string) error { return forgetUndo(data, id) })
+	var left error // there is no log to tell of it
+	m.SetEnded(func(id string) error {
+		err := forgetUndo(data, id)
+		left = errors.Join(left, err)
+		return err
+	})
 	b := bus.New(bus.Config{Recorder: m})
 	m.Bind(b)
 	ctx, cancel := Shortly()
@@ -41,5 +46,5 @@ func WithSessions(g *Flags, f func(*session.Manager) error) (err error) {
 	if errors.Is(err, journal.ErrLocked) {
 		err = fmt.Errorf("%w; a running yaya has this session open", err)
 	}
-	return errors.Join(err, m.Close(ctx), b.Close(ctx))
+	return errors.Join(err, left, m.Close(ctx), b.Close(ctx))
 }

@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -9,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rs/zerolog"
 
 	"github.com/yaya-ai/yaya/internal/journal/journaltest"
 	"github.com/yaya-ai/yaya/kernel/event"
@@ -359,9 +362,23 @@ func TestEnded(t *testing.T) {
 	if _, aerr := w.Archive("archived", ""); err != nil || aerr != nil || !slices.Equal(ended, []string{"deleted", "archived"}) {
 		t.Errorf("ended: %q, %v, %v; want the deleted session and the archived one", ended, err, aerr)
 	}
-	no := errors.New("no")
-	w.SetEnded(func(string) error { return no })
-	if _, err := w.Delete("reset", "", nil); !errors.Is(err, no) {
-		t.Errorf("Delete = %v, want what is left", err)
+}
+
+// What others keep of a session that is gone, and cannot remove, is logged: nobody can delete or archive the
+// session again.
+func TestEndedInVain(t *testing.T) {
+	var log bytes.Buffer
+	w := newWorld(t, t.TempDir(), func(c *session.Config) { c.Log = zerolog.New(&log) })
+	w.SetEnded(func(id string) error { return errors.New("files of " + id + " stay") })
+	w.say("deleted", "hello")
+	w.say("archived", "hello")
+	_, err := w.Delete("deleted", "", nil)
+	if _, aerr := w.Archive("archived", ""); err != nil || aerr != nil {
+		t.Errorf("Delete = %v, Archive = %v, want no errors", err, aerr)
+	}
+	for _, want := range []string{"files of deleted stay", "files of archived stay"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("the log is %s, want %q", log.String(), want)
+		}
 	}
 }

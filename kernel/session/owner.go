@@ -110,11 +110,19 @@ func (m *Manager) forgotten(id string) error {
 	if event.Root(id) != id {
 		return nil // the files of its session follow again when one of them is missed
 	}
-	err := m.ended(id)
-	if m.cfg.Owner != nil {
-		err = errors.Join(err, m.cfg.Owner.Gone(context.Background(), id))
+	m.end(id)
+	if m.cfg.Owner == nil {
+		return nil
 	}
-	return err
+	return m.cfg.Owner.Gone(context.Background(), id)
+}
+
+// end has others remove what they keep of a session that is gone. What is left is logged, since nobody can delete
+// or archive the session again.
+func (m *Manager) end(id string) {
+	if err := m.ended(id); err != nil {
+		m.cfg.Log.Warn().Err(err).Str("session", id).Msg("what others keep of a session that is gone is still there")
+	}
 }
 
 // Away returns the sessions of other nodes that do not answer, as far as they were copied.
