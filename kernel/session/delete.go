@@ -54,16 +54,17 @@ func (m *Manager) Delete(id, workspace string, agreed func() error) (kept bool, 
 	if err != nil {
 		return kept, err
 	}
+	var errs []error // what is left of it has to go in any case, since nobody can delete it again
 	for _, r := range m.index.find(func(r *row) bool { return strings.HasPrefix(r.id, id+event.AgentSeparator) }) {
 		sub, _, err := m.header(tapeFile(r.key.tape()))
 		if err != nil || sub.Workspace != head.Workspace {
 			continue // damaged, or of the same id elsewhere
 		}
 		if _, err := m.delete(sub, nil); err != nil && !errors.Is(err, ErrNotFound) {
-			return kept, err
+			errs = append(errs, err)
 		}
 	}
-	return kept, m.forgotten(id)
+	return kept, errors.Join(append(errs, m.forgotten(id))...)
 }
 
 // held returns the session of a tape with its locks held, and registers it, so that
@@ -99,7 +100,11 @@ func (m *Manager) delete(head start, agreed func() error) (kept bool, err error)
 		return false, err
 	}
 	kept, err = s.delete(agreed)
+	gone := s.gone
 	s.letGo()
+	if gone { // even if that may not be on the disk
+		m.end(s.id)
+	}
 	if err != nil {
 		return kept, fmt.Errorf("delete session %s: %w", s.id, err)
 	}

@@ -382,3 +382,35 @@ func TestEndedInVain(t *testing.T) {
 		}
 	}
 }
+
+// A session that is gone has ended, although a tape of a sub-agent could not be deleted, or the disk has not
+// confirmed the removal: nobody can delete it again.
+func TestEndedInAnyCase(t *testing.T) {
+	no := errors.New("no")
+	sub := "s1" + event.AgentSeparator + "a1"
+	for _, failing := range []string{"rename tapes/.deleted/" + session.TapeName("/ws", sub) + "~" + event.Folder(sub), "syncdir tapes/.deleted"} {
+		armed := false
+		disk := &journaltest.Faults{Before: func(s journaltest.Step) error {
+			if armed && s.Op+" "+s.Name == failing {
+				return no
+			}
+			return nil
+		}}
+		w := newWorld(t, t.TempDir(), func(c *session.Config) { disk.FS = c.FS; c.FS = disk })
+		w.say("s1", "hello")
+		if _, err := w.Fork("s1", sub); err != nil {
+			t.Fatal(err)
+		}
+		var ended []string
+		w.SetEnded(func(id string) error { ended = append(ended, id); return nil })
+		armed = true
+		_, err := w.Delete("s1", "", nil)
+		armed = false
+		if !errors.Is(err, no) || !slices.Equal(ended, []string{"s1"}) {
+			t.Errorf("%s fails: Delete = %v, and %q ended; want the error, and s1", failing, err, ended)
+		}
+		if _, err := w.Find("s1", ""); !errors.Is(err, session.ErrNotFound) {
+			t.Errorf("%s fails: Find = %v, want ErrNotFound", failing, err)
+		}
+	}
+}

@@ -46,8 +46,11 @@ func (m *Manager) putAway(id string) error {
 		all, files = append(all, h), append(files, File{tapeFile(tape), h.Epoch, size})
 		return err
 	})
-	if err != nil || len(all) == 0 {
+	if err != nil {
 		return err
+	}
+	if len(all) == 0 { // a try before may have left what others keep
+		return m.ended(id)
 	}
 	whole, err := m.cfg.Owner.Copied(ctx, id, files)
 	if err != nil { // then nothing is lost for sure
@@ -77,11 +80,8 @@ func (m *Manager) putAway(id string) error {
 		}
 		log.Msg("a session was put away, because the cluster has another copy of it")
 		m.deleted(s.id)
-		if s.id == id {
-			errs = append(errs, m.ended(id))
-		}
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, m.ended(id))...) // its own tape may have gone before, without an end
 }
 
 const giveUpTime = 10 * time.Second

@@ -50,3 +50,25 @@ func TestGivenUpWhileAFileIsWritten(t *testing.T) {
 		t.Errorf("after %d removals the folder is still there (%v), want it gone", removals, err)
 	}
 }
+
+// CL-04: a session that is given up has ended, although its own tape was gone before: a try before may have left
+// a sub-agent, or what others keep.
+func TestGivenUpAgain(t *testing.T) {
+	m, _ := newManager(t, t.TempDir())
+	sub := "s" + event.AgentSeparator + "a1"
+	_, err := m.Open("s", "")
+	if _, ferr := m.Fork("s", sub); err != nil || ferr != nil {
+		t.Fatal(err, ferr)
+	}
+	if _, err := m.delete(start{SessionID: "s", Workspace: "/ws"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	m.cfg.Owner = &copiedAll{taken{by: "north"}}
+	for _, left := range []string{"a sub-agent", "nothing"} {
+		ended := ""
+		m.SetEnded(func(id string) error { ended += id; return nil })
+		if err := m.GiveUp("s"); err != nil || ended != "s" {
+			t.Errorf("with %s left: GiveUp = %v, and %q ended; want s", left, err, ended)
+		}
+	}
+}

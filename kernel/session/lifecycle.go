@@ -240,6 +240,7 @@ func (m *Manager) Archive(id, workspace string) (string, error) {
 	}
 	m.left(s)
 	m.archived(id, name)
+	m.end(id)
 	return name, m.forgotten(id)
 }
 

@@ -105,21 +105,20 @@ func (m *Manager) stays(id string) (bool, error) {
 	return !away, err
 }
 
-// forgotten says that a session is gone, or that a sub-agent of one is.
+// forgotten says in the cluster that a session is gone, or that a sub-agent of one is.
 func (m *Manager) forgotten(id string) error {
-	if event.Root(id) != id {
+	if m.cfg.Owner == nil || event.Root(id) != id {
 		return nil // the files of its session follow again when one of them is missed
-	}
-	m.end(id)
-	if m.cfg.Owner == nil {
-		return nil
 	}
 	return m.cfg.Owner.Gone(context.Background(), id)
 }
 
 // end has others remove what they keep of a session that is gone. What is left is logged, since nobody can delete
-// or archive the session again.
+// or archive the session again. They keep nothing of a sub-agent.
 func (m *Manager) end(id string) {
+	if event.Root(id) != id {
+		return
+	}
 	if err := m.ended(id); err != nil {
 		m.cfg.Log.Warn().Err(err).Str("session", id).Msg("what others keep of a session that is gone is still there")
 	}
