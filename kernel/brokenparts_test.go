@@ -8,6 +8,8 @@ import (
 
 	"github.com/yaya-ai/yaya/kernel/budget"
 	"github.com/yaya-ai/yaya/kernel/event"
+	"github.com/yaya-ai/yaya/kernel/llm"
+	"github.com/yaya-ai/yaya/kernel/loop"
 	"github.com/yaya-ai/yaya/kernel/plugin"
 )
 
@@ -89,5 +91,49 @@ func TestBudgetOfBrokenAnswers(t *testing.T) {
 		if out := w.run("s1", "again"); out.Kind != "budget" {
 			t.Errorf("after an interrupted answer of more than 2 cents: %s, %v, want the limit", out.Kind, out.Err)
 		}
+	})
+}
+
+// MIS-3: an answer that broke off in its reasoning or in the arguments of a call counts by an estimate, too, and
+// leaves no message. A call to which nothing came back counts with nothing.
+func TestBudgetWithoutText(t *testing.T) {
+	prices := map[string]string{"providers.test-clipping.plugin": `"test-clipping"`, "providers.test-clipping.input_price": `0`, "providers.test-clipping.output_price": `1000`}
+	long := strings.Repeat("word", 15)
+	down := &llm.Error{Kind: event.LLMStatus, StatusCode: 400, Err: lost}
+	for _, tt := range []struct {
+		clip
+		out int
+	}{{clip{told: long, err: down}, 15}, {clip{args: long[:56], err: down}, 15}, {clip{told: long, stop: event.StopLength}, 15}, {clip{err: down}, 0}} {
+		p := &clipping{answers: []clip{tt.clip, {text: "end"}}}
+		withClipsIn(t, "", p, prices, func(t *testing.T, w *world) {
+			out := w.run("s1", "count")
+			if out.Err == nil || out.Usage.Output != tt.out || (out.Usage.Input > 0) != (tt.out > 0) || out.CostUSD != float64(tt.out)/1000 {
+				t.Errorf("%+v: got %+v, %v dollars, %v; want the failure and %d tokens out", tt.clip, out.Usage, out.CostUSD, out.Err, tt.out)
+			}
+			n := 0
+			for _, ev := range w.web.all("llm.call.response") {
+				if r, ok := ev.Payload.(event.LLMResponse); ok && r.Partial() && r.Text == "" && r.Usage.Output == tt.out {
+					n++
+				}
+			}
+			if n != min(tt.out, 1) {
+				t.Errorf("%+v: %d parts of an answer count in the session, want %d", tt.clip, n, min(tt.out, 1))
+			}
+			w.run("s1", "and then?")
+			equal(t, w.history("s1"), "user: count", "user: and then?", "assistant: end")
+		})
+	}
+	p := &clipping{answers: []clip{{told: long, hangs: true}, {text: "end"}}}
+	withClipsIn(t, "", p, prices, func(t *testing.T, w *world) {
+		ended := make(chan loop.Outcome)
+		go func() { ended <- w.run("s1", "count") }()
+		time.Sleep(time.Second)
+		synctest.Wait()
+		w.Loop.Cancel("s1")
+		if out := <-ended; out.Kind != "cancelled" || out.Usage.Output != 15 {
+			t.Errorf("got %s with %+v, want it cancelled with 15 tokens out", out.Kind, out.Usage)
+		}
+		w.run("s1", "and then?")
+		equal(t, w.history("s1"), "user: count", "user: and then?", "assistant: end")
 	})
 }

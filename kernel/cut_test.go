@@ -37,7 +37,9 @@ type clip struct {
 	text, args string
 	stop       event.StopReason
 	thought    string // signed
+	told       string // of its reasoning, as it comes
 	err        error  // with which it breaks off
+	hangs      bool   // instead, until it is interrupted
 }
 
 func (*clipping) Manifest() plugin.Manifest {
@@ -64,7 +66,7 @@ func (*clipping) Name() string           { return "test-clipping" }
 func (*clipping) ModelName() string      { return "clipping-1" }
 func (*clipping) ThinkingEffort() string { return "off" }
 
-func (p *clipping) Generate(_ context.Context, r llm.Request) (llm.Stream, error) {
+func (p *clipping) Generate(ctx context.Context, r llm.Request) (llm.Stream, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.requests = append(p.requests, r)
@@ -76,22 +78,33 @@ func (p *clipping) Generate(_ context.Context, r llm.Request) (llm.Stream, error
 	if c.text != "" {
 		parts = append(parts, llm.Part{Content: c.text})
 	}
+	if c.told != "" {
+		parts = append(parts, llm.Part{Thought: c.told})
+	}
 	if c.thought != "" {
 		parts = append(parts, llm.Part{Reasoning: &event.Reasoning{Text: c.thought, Data: json.RawMessage(`"signed"`), By: "test-clipping/clipping-1"}})
 	}
 	if c.args != "" {
 		parts = append(parts, llm.Part{ToolCall: &llm.ToolCallPart{Name: cmp.Or(p.tool, "work"), Args: c.args}})
 	}
-	return &clipped{append(parts, llm.Part{Stop: c.stop}), c.err}, nil
+	out := &clipped{parts: append(parts, llm.Part{Stop: c.stop}), err: c.err}
+	if c.hangs {
+		out.until = ctx.Done()
+	}
+	return out, nil
 }
 
 type clipped struct {
 	parts []llm.Part
 	err   error
+	until <-chan struct{}
 }
 
 func (s *clipped) Next() (llm.Part, error) {
 	if len(s.parts) == 0 {
+		if s.until != nil {
+			<-s.until
+		}
 		return llm.Part{}, cmp.Or(s.err, io.EOF)
 	}
 	p := s.parts[0]

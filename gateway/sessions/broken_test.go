@@ -20,6 +20,13 @@ func TestUnfinishedAnswersAreShown(t *testing.T) {
 		if out, _ := got.(outputData); ok != want || (ok && (typ != OutputCompleted || out.Text != "half")) {
 			t.Errorf("%s is shown: %v as %s %+v, want %v", stop, ok, typ, got, want)
 		}
+		data, err = json.Marshal(event.LLMResponse{StopReason: stop, Usage: event.Usage{Total: 7}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if typ, got, ok := note(session.Note{Name: event.LLMCallResponse.Name(), Data: data}); ok || got != nil {
+			t.Errorf("%s without text is shown as %s %+v, want nothing", stop, typ, got)
+		}
 		var r record
 		data, err = json.Marshal(event.LLMResponse{StopReason: stop, Model: "m", CostUSD: 2, Usage: event.Usage{Total: 7}})
 		if err != nil {

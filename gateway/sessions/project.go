@@ -322,10 +322,10 @@ func note(n session.Note) (string, any, bool) {
 	case event.TurnStarted:
 		return TurnStarted, turnData{p.Model}, true
 	case event.LLMResponse:
-		if p.Partial() {
+		if p.Partial() && p.Text != "" {
 			return OutputCompleted, outputData{Text: p.Text, ToolCalls: calls(nil)}, true
 		}
-		if p.RequestID == "" { // calls that the strategy makes
+		if p.RequestID == "" { // calls that the strategy makes, or what a call took that wrote nothing
 			return "", nil, false
 		}
 		return OutputCompleted, outputData{p.Text, calls(p.ToolCalls), &p.Usage, p.Model, p.CostUSD}, true

@@ -57,7 +57,7 @@ type LLMResponse struct {
 }
 
 // Partial reports whether it is the part of an answer that was written until the call ended on its way.
-// It is not the answer to a request, and its usage is estimated.
+// It is not the answer to a request, and its usage is estimated. Without text it only says what the call took.
 func (r LLMResponse) Partial() bool {
 	return r.StopReason == StopInterrupted || r.StopReason == StopBroken
 }

@@ -3,7 +3,6 @@ package loop
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/yaya-ai/yaya/internal/backoff"
@@ -83,14 +82,10 @@ func (t *turn) stopReason() event.StopReason {
 // read it may refer to it. It reports whether the model is asked for the rest, after a pause: then the
 // answer is all of it together, and a reader gets nothing twice. No call of such an answer has run.
 func (t *turn) broke(req event.LLMRequest, e event.LLMError) (again bool, err error) {
-	t.mu.Lock()
-	written := t.written.String()
-	t.written.Reset()
-	t.mu.Unlock()
-	if strings.TrimSpace(written) == "" {
+	written := t.keep(req, event.StopBroken)
+	if written == "" {
 		return false, nil
 	}
-	t.keep(req, written, event.StopBroken)
 	t.cut += written
 	t.broken = true
 	if t.breaks++; t.breaks > maxBreaks || !e.Unavailable() {

@@ -3,6 +3,7 @@ package loop
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -44,6 +45,7 @@ func (t *turn) model(d event.DecideResponse, looked func()) error {
 			}
 		case event.LLMError:
 			if t.cut != "" && r.EffectiveKind() == event.LLMEmpty { // there was nothing to add
+				t.keep(req, event.StopBroken)
 				t.seen = seen
 				return t.whole()
 			}
@@ -289,12 +291,12 @@ func (t *turn) ask(ctx context.Context, req event.LLMRequest) (event.Event, erro
 	}
 	t.asked, t.heard, t.shown = p.Event.ID, heard, false
 	t.written.Reset()
+	t.unread = 0
 	t.mu.Unlock()
 	ev, err := p.Wait(ctx)
 	if err != nil {
 		t.mu.Lock()
 		t.asked = ""
-		written := t.written.String()
 		t.mu.Unlock()
 		stop := event.StopInterrupted
 		if t.ctx.Err() == nil { // it took too long: nobody waits for the rest, which costs
@@ -302,7 +304,7 @@ func (t *turn) ask(ctx context.Context, req event.LLMRequest) (event.Event, erro
 			_, perr := bus.Publish(t.l.kernel, event.UserInterrupt, t.thread.id, event.Empty{})
 			t.l.report(perr)
 		}
-		t.keep(req, written, stop)
+		t.keep(req, stop)
 		return event.Event{}, err
 	}
 	select {
@@ -316,13 +318,23 @@ func (t *turn) ask(ctx context.Context, req event.LLMRequest) (event.Event, erro
 	return ev, nil
 }
 
-// keep records what the model had written of an answer that has ended so on its way: whoever has read
-// it may refer to it, and so may the model. Its service has not said what the call took.
-func (t *turn) keep(req event.LLMRequest, written string, stop event.StopReason) {
+// keep records what the model had written of an answer that has ended so on its way, and returns it: whoever has
+// read it may refer to it, and so may the model. Its service has not said what the call took, which counts by
+// an estimate even if there is no text. It counts with nothing if nothing came back: the service may not have begun.
+func (t *turn) keep(req event.LLMRequest, stop event.StopReason) (written string) {
+	t.mu.Lock()
+	written = t.written.String()
+	sent := len(written) + t.unread
+	t.written.Reset()
+	t.unread = 0
+	t.mu.Unlock()
 	if strings.TrimSpace(written) == "" {
-		return
+		written = ""
 	}
-	r := event.LLMResponse{Text: written, StopReason: stop, Model: req.Model, Usage: t.guessed(req, written)}
+	if sent == 0 {
+		return written
+	}
+	r := event.LLMResponse{Text: written, StopReason: stop, Model: req.Model, Usage: t.guessed(req, sent)}
 	if cost := t.l.cfg.Model(req.Provider, req.Model).Cost; cost != nil {
 		r.CostUSD = cost(r.Usage)
 	}
@@ -332,6 +344,16 @@ func (t *turn) keep(req event.LLMRequest, written string, stop event.StopReason)
 		t.observe(ev)
 	}
 	t.spent(req, r)
+	return written
+}
+
+// unread is how many bytes of a delta are of what no reader gets: of reasoning, and of calls.
+func unread(d event.LLMDelta) int {
+	var c llm.ToolCallPart
+	if len(d.ToolCallPartial) > 0 && json.Unmarshal(d.ToolCallPartial, &c) != nil {
+		return len(d.Reasoning) + len(d.ToolCallPartial) // of another form
+	}
+	return len(d.Reasoning) + len(c.Name) + len(c.Args)
 }
 
 // relay passes the model's text on to adapters as it arrives.
@@ -383,6 +405,9 @@ func (l *Loop) onModel(_ context.Context, ev event.Event) error {
 	}
 	if mine && t.written.Len() <= llm.MaxText { // the answer ends there
 		t.written.WriteString(d.Content)
+	}
+	if mine {
+		t.unread += unread(d)
 	}
 	t.mu.Unlock()
 	if !mine {

@@ -154,12 +154,12 @@ func (t *turn) weighed(req event.LLMRequest, u event.Usage) {
 }
 
 // guessed is about what a call has taken that has ended on its way: services count at the end.
-func (t *turn) guessed(req event.LLMRequest, written string) event.Usage {
+func (t *turn) guessed(req event.LLMRequest, sent int) event.Usage {
 	_, all := estimate(req, 0)
 	g := t.l.gauges.get(req)
 	in := float64(all) * g.ratio
 	cached := in * g.cached
-	return llm.NewUsage(int(in-cached), int(cached), 0, len(written)/4)
+	return llm.NewUsage(int(in-cached), int(cached), 0, sent/4)
 }
 
 // refused learns from the refusal of a request that is too long. window is what the service

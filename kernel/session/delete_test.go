@@ -364,8 +364,8 @@ func TestEnded(t *testing.T) {
 	}
 }
 
-// What others keep of a session that is gone, and cannot remove, is logged: nobody can delete or archive the
-// session again.
+// A session is deleted, or archived, although others cannot remove all that they keep of it: the log says so, since
+// nobody can do it again.
 func TestEndedInVain(t *testing.T) {
 	var log bytes.Buffer
 	w := newWorld(t, t.TempDir(), func(c *session.Config) { c.Log = zerolog.New(&log) })

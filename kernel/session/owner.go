@@ -113,8 +113,8 @@ func (m *Manager) forgotten(id string) error {
 	return m.cfg.Owner.Gone(context.Background(), id)
 }
 
-// end has others remove what they keep of a session that is gone. What is left is logged, since nobody can delete
-// or archive the session again. They keep nothing of a sub-agent.
+// end has others remove what they keep of a session that is gone. The log has what they could not remove,
+// since nobody can delete or archive the session again. They keep nothing of a sub-agent.
 func (m *Manager) end(id string) {
 	if event.Root(id) != id {
 		return

@@ -128,7 +128,7 @@ func (p *Projection) Apply(e Entry) {
 			}
 		case event.LLMCallResponse.Name():
 			var r event.LLMResponse
-			if json.Unmarshal(n.Data, &r) != nil {
+			if json.Unmarshal(n.Data, &r) != nil || r.Partial() && r.Text == "" { // which only says what it took
 				return
 			}
 			if !p.partial {
