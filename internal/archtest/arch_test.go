@@ -117,7 +117,7 @@ var allowed = map[string][]string{
 	"internal/agentfile":            {"internal/agentskill", "internal/lazyregexp", "internal/members"},
 	"internal/agentpackage":         {"internal/agentskill", "internal/hookconf", "internal/lazyregexp"},
 	"internal/hookconf":             {"internal/cut", "internal/members", "internal/worded"},
-	"internal/workspace":            {"internal/errnos", "internal/hostfile", "internal/lazyregexp"},
+	"internal/workspace":            {"internal/errnos", "internal/hostfile", "internal/invisible", "internal/lazyregexp"},
 	"internal/undo":                 {"internal/atomicfile", "internal/hostfile", "internal/workspace"},
 	"internal/release":              {"internal/echoserver", "internal/service"},
 	"internal/soak":                 {"internal/echoserver", "internal/sse"},
