@@ -26,8 +26,8 @@ func Is(r rune) bool {
 
 // OfProse reports whether r is a character that is not seen and that writing needs behind the character
 // before: a joiner, which shapes the letters of Persian and Hindi and makes one picture of several emoji, a
-// hint where a word may be divided, or a variation selector, which ASCII has none of. One behind
-// another is none: texts could be written with them that nobody sees.
+// hint where a word may be divided, or a variation selector, which ASCII has none of. Behind another
+// one it is not needed: texts could be written with them that nobody sees.
 func OfProse(before, r rune) bool {
 	switch {
 	case r == '\u00ad', r == '\u200c', r == '\u200d':

@@ -356,7 +356,7 @@ type panics struct{}
 
 func (panics) RoundTrip(*http.Request) (*http.Response, error) { panic("a defect") }
 
-// What is pasted keeps what writing needs, and no text that nobody sees.
+// A paste keeps what writing needs, and no text that nobody sees.
 func TestPasteHidesNothing(t *testing.T) {
 	m := newModel(t.Context(), nil, "/w")
 	m.paste("a\U000e0101\U000e0102 \u0645\u06cc\u200c\u062e \u2764\ufe0f\u200d\U0001f525\ufe0f\ufe0e\u200b")
