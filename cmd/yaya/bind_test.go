@@ -25,10 +25,16 @@ func (b *box) turn(ws, say string) (id string) {
 	b.must("trust", "--yes", ws)
 	_, out := b.v1("POST", "/sessions", fmt.Sprintf(`{"workspace_path":%q}`, ws))
 	id, _ = out["session_id"].(string)
-	if status, out := b.v1("POST", "/sessions/"+id+"/messages", fmt.Sprintf(`{"role":"user","parts":[{"type":"text","text":%q}]}`, say)); status != 202 {
+	b.tell(id, say)
+	return id
+}
+
+// tell sends a message to a session.
+func (b *box) tell(id, text string) {
+	b.t.Helper()
+	if status, out := b.v1("POST", "/sessions/"+id+"/messages", fmt.Sprintf(`{"role":"user","parts":[{"type":"text","text":%q}]}`, text)); status != 202 {
 		b.t.Fatalf("a message to %s: got %d, %v; want status 202", id, status, out)
 	}
-	return id
 }
 
 // ask waits for the next ask of a session.

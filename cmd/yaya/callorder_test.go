@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -38,11 +37,7 @@ func TestCancelBetweenCalls(t *testing.T) {
 	b.scenarios(map[string]any{"match": "^change", "steps": []any{map[string]any{"tool_calls": []any{shellCall("sleep 600"), edit}}}})
 	b.serve()
 	ws := b.workspace()
-	_, out := b.v1("POST", "/sessions", fmt.Sprintf(`{"workspace_path":%q}`, ws))
-	id, _ := out["session_id"].(string)
-	if status, out := b.v1("POST", "/sessions/"+id+"/messages", `{"role":"user","parts":[{"type":"text","text":"change it"}]}`); status != 202 {
-		t.Fatalf("a message: got %d %v, want 202", status, out)
-	}
+	id := b.turn(ws, "change it")
 	_, last := b.until(id, "", "tool_call_started")
 	if status, out := b.v1("POST", "/sessions/"+id+"/cancel", `{}`); status != 200 && status != 202 {
 		t.Fatalf("cancel: got %d %v, want it accepted", status, out)

@@ -30,15 +30,9 @@ func TestEditsNeedNoQuestion(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.must("trust", "--yes", ws)
-	say := func(id, text string) {
-		t.Helper()
-		if status, out := b.v1("POST", "/sessions/"+id+"/messages", fmt.Sprintf(`{"role":"user","parts":[{"type":"text","text":%q}]}`, text)); status != 202 {
-			t.Fatalf("a message: got %d %v, want 202", status, out)
-		}
-	}
 	_, out := b.v1("POST", "/sessions", fmt.Sprintf(`{"workspace_path":%q,"mode":"edits"}`, ws))
 	id, _ := out["session_id"].(string)
-	say(id, "change it")
+	b.tell(id, "change it")
 	last := ""
 	for _, tool := range []string{"shell", "edit"} {
 		var a asked
@@ -71,7 +65,7 @@ func TestEditsNeedNoQuestion(t *testing.T) {
 	b.must("config", "set", "approval.rules", `[{"tool":"edit","decision":"ask"}]`)
 	_, st := b.v1("GET", "/sessions/"+id, "")
 	last, _ = st["cursor"].(string)
-	say(id, "more")
+	b.tell(id, "more")
 	a, last := b.ask(id, last)
 	if a.Tool != "edit" || !strings.Contains(string(a.Params), "two") {
 		t.Errorf("asked about %s %s, want the edit that the rule asks about", a.Tool, a.Params)

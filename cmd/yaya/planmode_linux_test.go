@@ -33,19 +33,13 @@ func TestASessionPlansFirst(t *testing.T) {
 	ws := b.workspace()
 	_, out := b.v1("POST", "/sessions", fmt.Sprintf(`{"workspace_path":%q,"mode":"plan"}`, ws))
 	id, _ := out["session_id"].(string)
-	say := func(id, text string) {
-		t.Helper()
-		if status, out := b.v1("POST", "/sessions/"+id+"/messages", fmt.Sprintf(`{"role":"user","parts":[{"type":"text","text":%q}]}`, text)); status != 202 {
-			t.Fatalf("a message: got %d %v, want 202", status, out)
-		}
-	}
 	mode := func(id, want string) {
 		t.Helper()
 		if _, st := b.v1("GET", "/sessions/"+id, ""); st["mode"] != want {
 			t.Errorf("the mode of %s is %v, want %s", id, st["mode"], want)
 		}
 	}
-	say(id, "change it")
+	b.tell(id, "change it")
 	events, last := b.until(id, "", "approval_requested")
 	var before strings.Builder
 	for _, ev := range events {
@@ -99,7 +93,7 @@ func TestASessionPlansFirst(t *testing.T) {
 	mode(forked, "plan")
 	_, st := b.v1("GET", "/sessions/"+forked, "")
 	from, _ := st["cursor"].(string) // behind what it has of the other session
-	say(forked, "again")
+	b.tell(forked, "again")
 	a, _ := b.ask(forked, from)
 	b.decide(forked, a, "deny")
 	if text, _ := b.outputs(forked, from); !strings.Contains(text, "edit has to wait") || !strings.Contains(text, "rejected") {

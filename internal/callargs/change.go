@@ -59,7 +59,7 @@ func IsChange(tool, argument string) bool { return signs[tool+" "+argument] != 0
 // Change returns the first lines of the change of files that a call makes, at most most, and whether
 // there are more. Calls of other tools have none.
 func Change(tool string, raw json.RawMessage, most int) (shown []Line, more bool) {
-	if !changes(tool) {
+	if !Changes(tool) {
 		return nil, false
 	}
 	for _, l := range Lines(tool, raw) {
@@ -74,8 +74,9 @@ func Change(tool string, raw json.RawMessage, most int) (shown []Line, more bool
 	return shown, false
 }
 
-// changes reports whether a tool has an argument that is the text of a change.
-func changes(tool string) bool {
+// Changes reports whether a tool is one of yaya's own that change files: an argument of it is the text of a
+// change. Names of servers' tools are others.
+func Changes(tool string) bool {
 	for name := range signs {
 		if t, _, _ := strings.Cut(name, " "); t == tool {
 			return true

@@ -114,7 +114,7 @@ type opened struct {
 func (o *opened) open(p string, mode fs.FileMode) {
 	if mode&0o700 != 0o700 {
 		o.was[p] = mode
-		_ = o.w.SetMode(p, mode|0o700) // what is in it says whether that matters
+		_ = o.w.SetMode(p, mode|0o700) // an error shows when the files in it are needed
 	}
 }
 

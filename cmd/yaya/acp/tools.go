@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/yaya-ai/yaya/cmd/yaya/chat"
+	"github.com/yaya-ai/yaya/internal/callargs"
 	"github.com/yaya-ai/yaya/internal/patch"
 )
 
@@ -116,7 +117,7 @@ func (s *session) asked(q chat.Ask) question {
 		c.Title, c.Kind, c.Content, c.Input = "May yaya trust this folder?", "other", []content{shown(fenced(body))}, nil
 		yes, always, no = "Trust the folder", "Trust it in this session", "Do not trust it"
 	} else {
-		if chat.IsEdit(q.Tool) {
+		if callargs.Changes(q.Tool) {
 			always = "Allow all edits in this session"
 		}
 		if q.Brief != "" {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/yaya-ai/yaya/internal/backoff"
+	"github.com/yaya-ai/yaya/internal/callargs"
 	"github.com/yaya-ai/yaya/internal/sse"
 	"github.com/yaya-ai/yaya/internal/undo"
 )
@@ -244,13 +245,10 @@ func (c *Client) Decide(ctx context.Context, session, call, action, reason strin
 	return c.call(ctx, http.MethodPost, at(session, "approve"), in, nil)
 }
 
-// IsEdit reports whether a tool is one of yaya's own that change files.
-func IsEdit(tool string) bool { return tool == "edit" || tool == "apply_patch" }
-
 // Answer is [Client.Decide] about a question that a person has seen. Further edits are other calls: who
 // approves one for the session lets the agent make them, too.
 func (c *Client) Answer(ctx context.Context, session string, a Ask, action, reason string) error {
-	if action != forSession || !IsEdit(a.Tool) {
+	if action != forSession || !callargs.Changes(a.Tool) {
 		return c.Decide(ctx, session, a.Call, action, reason)
 	}
 	if err := c.Decide(ctx, session, a.Call, "approve", reason); err != nil {

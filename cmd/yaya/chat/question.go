@@ -85,7 +85,7 @@ func (m *model) flow(parts []string) (out []string) {
 
 // later reports whether an answer for the session lets the agent make later edits. In a session that does
 // so already yaya asks about files that configure something, each by itself.
-func (m *model) later(a Ask) bool { return IsEdit(a.Tool) && m.t.mode != editMode }
+func (m *model) later(a Ask) bool { return callargs.Changes(a.Tool) && m.t.mode != editMode }
 
 // planTool is the tool that hands in a plan.
 const planTool = "propose_plan"

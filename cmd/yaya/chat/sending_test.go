@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Without a connection a message stands on the screen, as one that waits to be sent, until it has arrived.
+// A message that cannot be sent for lack of a connection stays on the screen, marked as waiting, until it has arrived.
 func TestWaitsToBeSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x, o := mentioning(t)

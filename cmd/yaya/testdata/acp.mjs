@@ -35,6 +35,14 @@ const app = client({ name: 'an editor' })
     return { outcome: answer ? { outcome: 'selected', optionId: params.options.find((o) => o.kind === answer).optionId } : { outcome: 'cancelled' } };
   });
 
+// eventually waits until a condition holds.
+const eventually = async (holds) => {
+  for (const end = Date.now() + 120_000; !(await holds()); ) {
+    assert.ok(Date.now() < end, `not within two minutes: ${holds}`);
+    await new Promise((done) => setTimeout(done, 20));
+  }
+};
+
 const says = (kind = 'agent_message_chunk') => seen.filter((u) => u.sessionUpdate === kind).map((u) => u.content.text).join('');
 const calls = () => {
   const all = new Map();
@@ -114,7 +122,7 @@ await app.connectWith(ndJsonStream(Writable.toWeb(yaya.stdin), Readable.toWeb(ya
   assert.equal(resumed.modes.currentModeId, 'plan');
   seen = [];
   await ctx.request('session/set_mode', { sessionId, modeId: 'work' });
-  while (!seen.some((u) => u.sessionUpdate === 'current_mode_update' && u.currentModeId === 'work')) await new Promise((done) => setTimeout(done, 10));
+  await eventually(() => seen.some((u) => u.sessionUpdate === 'current_mode_update' && u.currentModeId === 'work'));
 
   // A reading call is not asked about.
   const before = asked.length;
@@ -128,13 +136,13 @@ await app.connectWith(ndJsonStream(Writable.toWeb(yaya.stdin), Readable.toWeb(ya
   // too, has chosen the mode in which they need no question.
   answers = ['allow_always'];
   assert.equal((await prompt('edit')).stopReason, 'end_turn');
-  while (!seen.some((u) => u.sessionUpdate === 'current_mode_update' && u.currentModeId === 'edits')) await new Promise((done) => setTimeout(done, 10));
+  await eventually(() => seen.some((u) => u.sessionUpdate === 'current_mode_update' && u.currentModeId === 'edits'));
   assert.deepEqual(asked.at(-1).toolCall.content, [{ type: 'diff', path: env.workspace + '/a.txt', oldText: 'one', newText: 'eins' }]);
   assert.equal(readFileSync(env.workspace + '/a.txt', 'utf8'), 'eins\n2\n');
   assert.deepEqual(seen.filter((u) => u.sessionUpdate === 'plan').map((u) => u.entries.map((e) => [e.content, e.status])), [[['look', 'completed'], ['edit', 'in_progress']]]);
 
   // What yaya does itself.
-  while (!offered) await new Promise((done) => setTimeout(done, 10));
+  await eventually(() => offered);
   assert.deepEqual(offered.availableCommands.map((c) => c.name), ['compact', 'undo']);
   assert.equal((await prompt('/undo')).stopReason, 'end_turn');
   assert.match(says(), /^undone: a\.txt \(1 more/);
@@ -151,7 +159,7 @@ await app.connectWith(ndJsonStream(Writable.toWeb(yaya.stdin), Readable.toWeb(ya
   seen = [];
   const set = await ctx.request('session/set_config_option', { sessionId, configId: 'model', value: 'second' });
   assert.equal(set.configOptions[0].currentValue, 'second');
-  while (!seen.some((u) => u.sessionUpdate === 'config_option_update' && u.configOptions[0].currentValue === 'second')) await new Promise((done) => setTimeout(done, 10));
+  await eventually(() => seen.some((u) => u.sessionUpdate === 'config_option_update' && u.configOptions[0].currentValue === 'second'));
   await prompt('who are you');
   assert.equal(says(), 'the second model');
   await ctx.request('session/set_config_option', { sessionId, configId: 'model', value: model.currentValue });
@@ -162,7 +170,7 @@ await app.connectWith(ndJsonStream(Writable.toWeb(yaya.stdin), Readable.toWeb(ya
   answers = ['wait'];
   const until = asked.length;
   const running = prompt('run');
-  while (asked.length === until) await new Promise((done) => setTimeout(done, 20));
+  await eventually(() => asked.length > until);
   await refused(ctx.request('session/prompt', { sessionId, prompt: [{ type: 'text', text: 'hello' }] }), /being worked on/);
   await ctx.notify('session/cancel', { sessionId });
   assert.equal((await running).stopReason, 'cancelled');
@@ -181,10 +189,10 @@ await app.connectWith(ndJsonStream(Writable.toWeb(yaya.stdin), Readable.toWeb(ya
       answers = ['wait'];
       seen = [];
       await v1('POST', '/messages', { role: 'user', parts: [{ type: 'text', text: 'run' }] });
-      while (asked.length === before) await new Promise((done) => setTimeout(done, 20));
+      await eventually(() => asked.length > before);
       assert.equal(says('user_message_chunk'), 'run');
       const waits = prompt('hello');
-      while (!(await v1('GET', '/queue')).queue.length) await new Promise((done) => setTimeout(done, 20));
+      await eventually(async () => (await v1('GET', '/queue')).queue.length);
       if (withdraw) {
         await ctx.notify('session/cancel', { sessionId });
         assert.equal((await waits).stopReason, 'cancelled');
@@ -194,7 +202,7 @@ await app.connectWith(ndJsonStream(Writable.toWeb(yaya.stdin), Readable.toWeb(ya
       if (!withdraw) {
         assert.equal((await waits).stopReason, 'end_turn');
         assert.match(says(), /hello from yaya, to a client of the protocol$/);
-      } else while ((await v1('GET', '')).state !== 'idle') await new Promise((done) => setTimeout(done, 20));
+      } else await eventually(async () => (await v1('GET', '')).state === 'idle');
     }
   }
 
