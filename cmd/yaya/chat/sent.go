@@ -51,7 +51,7 @@ func (m *model) waiting() (out []string) {
 		if u.session != m.id {
 			continue
 		}
-		lines := screen.Lines(u.text+"\n(waits to be sent)", m.room())
+		lines := screen.Prose(u.text+"\n(waits to be sent)", m.room())
 		for i := range lines {
 			lines[i] = screen.Paint(screen.Faint, lines[i])
 		}
