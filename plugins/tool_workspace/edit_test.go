@@ -38,6 +38,10 @@ func TestEdit(t *testing.T) {
 	if res := w.edit(map[string]any{"path": "dos.txt", "old_text": "one\ntwo\n", "new_text": "1\n2\n"}); !res.OK || w.file("dos.txt") != "1\r\n2\r\nthree\r\n" {
 		t.Errorf("got %+v, %q; want the line ends of Windows", res, w.file("dos.txt"))
 	}
+	w.write("q.sql", "one\n-- two\nthree\n")
+	if res := w.edit(map[string]any{"path": "q.sql", "old_text": "-- two\n", "new_text": "++ 2\n-- two, too\n"}); !res.OK || !strings.Contains(res.Text(), "changed q.sql (+2 −1)") {
+		t.Errorf("got %+v, want two lines more and one less, whatever they begin with", res)
+	}
 	if res := w.edit(map[string]any{"path": filepath.Join(w.dir, "dos.txt"), "old_text": "three\r\n", "new_text": ""}); !res.OK || w.file("dos.txt") != "1\r\n2\r\n" {
 		t.Errorf("got %+v, %q; want the last line gone", res, w.file("dos.txt"))
 	}

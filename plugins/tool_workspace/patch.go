@@ -299,14 +299,19 @@ func place(w *workspace.Workspace, p string) (string, error) {
 }
 
 func describe(f patch.File, at, to string, d []byte) string {
-	plus, minus := 0, 0
+	plus, minus, inHunk := 0, 0, false // before the first hunk, +++ and --- name files
 	for line := range strings.Lines(string(d)) {
-		switch {
-		case strings.HasPrefix(line, "+++"), strings.HasPrefix(line, "---"):
-		case strings.HasPrefix(line, "+"):
-			plus++
-		case strings.HasPrefix(line, "-"):
-			minus++
+		switch line[0] {
+		case '@':
+			inHunk = true
+		case '+':
+			if inHunk {
+				plus++
+			}
+		case '-':
+			if inHunk {
+				minus++
+			}
 		}
 	}
 	name := at
