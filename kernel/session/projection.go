@@ -9,11 +9,11 @@ import (
 	"github.com/yaya-ai/yaya/kernel/event"
 )
 
-// NotBegun is the result, for the model, of a call before which its turn ended.
+// NotBegun is the result, for the model, of a call before which its turn was ended.
 const NotBegun = `{"error":"not run: the turn ended before this call began"}`
 
-// Interrupted is the result, for the model, of a call that began and whose result was never
-// recorded.
+// Interrupted is the result, for the model, of a call that has begun, or may have before a crash,
+// and whose result was never recorded.
 const Interrupted = `{"error":"` + interrupted + `"}`
 
 const interrupted = "interrupted: the call has no result; it may or may not have had an effect"
@@ -118,7 +118,13 @@ func (p *Projection) Apply(e Entry) {
 		case event.TurnHasFailed.Name():
 			p.stopped()
 			var f event.TurnFailed
-			p.denied = json.Unmarshal(n.Data, &f) == nil && f.Kind == event.Denied
+			if json.Unmarshal(n.Data, &f) != nil {
+				return
+			}
+			p.denied = f.Kind == event.Denied
+			if f.Kind == afterCrash {
+				p.doubt()
+			}
 		case event.TurnWasStarted.Name():
 			p.partial = false // the next answer is a whole one, and not the rest of that
 		case event.TurnNoted.Name():
@@ -188,6 +194,16 @@ func (p *Projection) withdraw() {
 		}
 	}
 	p.msgs, p.from, p.shared = kept, entries, false
+}
+
+// doubt gives up what the last answer's calls without a record seem to say: a crash of the machine
+// can lose the record of a call that had begun.
+func (p *Projection) doubt() {
+	for at := len(p.msgs) - 1; at >= 0 && p.msgs[at].Role != "assistant"; at-- {
+		if p.msgs[at].Content == NotBegun {
+			p.set(at, Interrupted, nil)
+		}
+	}
 }
 
 // asked adds a model's answer with tool calls: the calls, and right after them the

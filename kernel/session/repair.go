@@ -88,6 +88,9 @@ type withdrawn struct {
 	CallID   string `json:"call_id"`
 }
 
+// afterCrash is the [event.TurnFailed.Kind] of a turn that a crash has ended.
+const afterCrash = "interrupted"
+
 // repair ends everything that a crash left open, before anybody can attach: calls
 // get an interrupted result, asks are withdrawn, and the turn fails. The lock on
 // the tape is the lease under which it runs; mu is held.
@@ -116,5 +119,5 @@ func (s *Session) repair() error {
 	if s.st.turn == "" {
 		return nil
 	}
-	return note(event.TurnHasFailed.Name(), event.TurnFailed{TurnID: s.st.turn, Error: "yaya stopped while the turn was running", Kind: "interrupted"})
+	return note(event.TurnHasFailed.Name(), event.TurnFailed{TurnID: s.st.turn, Error: "yaya stopped while the turn was running", Kind: afterCrash})
 }
