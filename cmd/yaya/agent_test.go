@@ -127,7 +127,7 @@ func TestRunWithRealServers(t *testing.T) {
 		t.Errorf("the model got %s", last)
 	}
 	show := b.must("session", "show", "s1")
-	for _, want := range []string{"user: do it", "→ everything__echo", "assistant: All is done: 42.", "tool.error"} {
+	for _, want := range []string{"user: do it", "→ everything__echo", "assistant: All is done: 42.", "✗ rejected: it needs approval"} {
 		if !strings.Contains(show, want) {
 			t.Errorf("session show lacks %q:\n%s", want, show)
 		}

@@ -225,6 +225,7 @@ func TestPageChat(t *testing.T) {
 		{"match":"^slow","steps":[{"text":"%s","delay_ms":60}]}
 	]`, patch, strings.Repeat("word ", 5000))) // the scenario ends that turn
 	b.must("provider", "add", "second", "--plugin", "llm-echo", "--set", `script={"steps":[{"text":"the second model"}]}`)
+	b.must("mcp", "add", "far", changing(t, func(s *sdk.Server) { sdk.AddTool(s, &sdk.Tool{Name: "twin"}, answers("two of a kind")) }))
 	b.serve()
 	b.scenario("chat", map[string]any{"workspace": b.workspace()}, nil)
 }

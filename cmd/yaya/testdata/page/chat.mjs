@@ -125,13 +125,14 @@ await run(async () => {
   await inbox.close();
 
   // The same question twice is one, with one answer for both (Y-143).
-  await say(page, '/tool shell {"command":"echo twin"}\n/tool shell {"command":"echo twin"}');
+  const twin = '/tool far__twin {}';
+  await say(page, twin + '\n' + twin);
   await question.getByText('Asked 2 times').waitFor();
   assert.equal(await question.count(), 1);
   await question.getByRole('button', { name: 'Approve once' }).click();
   await question.waitFor({ state: 'detached' });
   await idle(page);
-  await page.getByText('twin').last().waitFor();
+  await page.getByText(/two of a kind\s*two of a kind/).waitFor(); // both calls ran
 
   // While a turn runs: one message waits, one joins it, and Escape ends it.
   await say(page, 'slow one');
