@@ -23,8 +23,11 @@ func TestLogFileOfADaemon(t *testing.T) {
 	if err := os.Mkdir(logs, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(logs, "yaya.log")
-	for _, bad := range []string{filepath.Join(b.dir, "no", "yaya.log"), "/etc/passwd", b.dir} {
+	path, other := filepath.Join(logs, "yaya.log"), filepath.Join(logs, "other.conf")
+	if err := os.WriteFile(other, []byte("user = x\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, bad := range []string{filepath.Join(b.dir, "no", "yaya.log"), other, b.dir} {
 		if said, err := b.run("config", "set", "log.file", bad); err == nil || !strings.Contains(said, bad) {
 			t.Errorf("config set log.file %s: %v\n%s, want it refused", bad, err, said)
 		}
