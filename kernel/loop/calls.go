@@ -77,10 +77,7 @@ func (t *turn) callAtOnce(ctx context.Context, calls []event.ToolCall) (answers 
 	var waits []*bus.Pending
 	for _, c := range calls {
 		var p *bus.Pending
-		p, err = bus.Ask(t.l.kernel.ForTurn(t.id), event.ToolCallRequest, t.thread.id, event.ToolRequest{ID: c.ID, Name: c.Name, Args: c.Args, SchemaVersion: event.SchemaV1},
-			event.ToolCallResult.Kind(), event.ToolCallError.Kind())
-		if err != nil {
-			err = &stepError{"storage", err}
+		if p, err = t.begin(c); err != nil {
 			break
 		}
 		waits = append(waits, p)
@@ -96,6 +93,22 @@ func (t *turn) callAtOnce(ctx context.Context, calls []event.ToolCall) (answers 
 		answers = append(answers, ev)
 	}
 	return answers, err
+}
+
+// begin asks for a call, unless the turn was cancelled: the interrupt ends the calls that were asked for
+// before it, and no others.
+func (t *turn) begin(c event.ToolCall) (*bus.Pending, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err := context.Cause(t.ctx); err != nil {
+		return nil, &stepError{"cancelled", err}
+	}
+	p, err := bus.Ask(t.l.kernel.ForTurn(t.id), event.ToolCallRequest, t.thread.id, event.ToolRequest{ID: c.ID, Name: c.Name, Args: c.Args, SchemaVersion: event.SchemaV1},
+		event.ToolCallResult.Kind(), event.ToolCallError.Kind())
+	if err != nil {
+		return nil, &stepError{"storage", err}
+	}
+	return p, nil
 }
 
 // grace returns a context that ends shortly after the turn was cancelled.

@@ -283,6 +283,10 @@ func (t *turn) offered(names []string) []event.ToolSchema {
 func (t *turn) ask(ctx context.Context, req event.LLMRequest) (event.Event, error) {
 	heard := make(chan struct{})
 	t.mu.Lock()
+	if err := context.Cause(t.ctx); err != nil { // the interrupt has passed, and would not end the call
+		t.mu.Unlock()
+		return event.Event{}, err
+	}
 	// Deltas wait at this lock until their request is known.
 	p, err := bus.Ask(t.l.kernel.Unrecorded(), event.LLMCallRequest, t.thread.id, req, event.LLMCallResponse.Kind(), event.LLMCallError.Kind())
 	if err != nil {
