@@ -1,7 +1,10 @@
 package workspace
 
 import (
+	"io/fs"
+	"os"
 	"path"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -30,12 +33,15 @@ var Definers = []Definer{
 	{[]string{"cmake", "ctest"}, []string{"CMakeLists.txt"}},
 }
 
-// instructing are files that instruct agents, that run at a commit or push, or in continuous integration.
+// instructing are files that instruct agents, that have the tasks of an editor, that Git runs or that make
+// a folder a repository of its own, with a configuration that names programs, or of continuous integration.
 var instructing = []string{
-	"AGENTS.md", "CLAUDE.md", "GEMINI.md", "*mcp.json", "gradlew", "gradlew.bat", "mvnw", "mvnw.cmd",
-	"applypatch-msg", "commit-msg", "post-applypatch", "post-checkout", "post-commit", "post-merge", "post-rewrite",
-	"pre-applypatch", "pre-auto-gc", "pre-commit", "pre-merge-commit", "pre-push", "pre-rebase", "prepare-commit-msg",
-	"lefthook.yml", "lefthook.yaml", "Jenkinsfile", "azure-pipelines.yml", "bitbucket-pipelines.yml", "appveyor.yml",
+	"AGENTS.md", "CLAUDE.md", "GEMINI.md", "*mcp.json", "*.code-workspace", "gradlew", "gradlew.bat", "mvnw", "mvnw.cmd", "HEAD",
+	"applypatch-msg", "commit-msg", "fsmonitor-watchman", "post-applypatch", "post-checkout", "post-commit", "post-index-change",
+	"post-merge", "post-receive", "post-rewrite", "post-update", "pre-applypatch", "pre-auto-gc", "pre-commit", "pre-merge-commit",
+	"pre-push", "pre-rebase", "pre-receive", "prepare-commit-msg", "proc-receive", "push-to-checkout", "reference-transaction",
+	"sendemail-validate", "update",
+	"lefthook.yml", "lefthook.yaml", "lefthook.toml", "lefthook.json", "lefthook-local.yml", "lefthook-local.yaml", "lefthook-local.toml", "lefthook-local.json", "Jenkinsfile", "azure-pipelines.yml", "bitbucket-pipelines.yml", "appveyor.yml",
 }
 
 // Configures reports whether a file of a workspace controls what tools, agents or programs do: by a part of
@@ -43,7 +49,7 @@ var instructing = []string{
 // that a file system may take for another one.
 func Configures(p string) bool {
 	for part := range strings.SplitSeq(path.Clean(p), "/") {
-		if strings.HasPrefix(part, ".") || strings.ContainsFunc(part, invisible.Is) {
+		if strings.HasPrefix(part, ".") || strings.ContainsFunc(part, hides) {
 			return true
 		}
 		if runtime.GOOS == "windows" && (strings.ContainsAny(part, `~:\`) || strings.HasSuffix(part, ".") || strings.HasSuffix(part, " ")) {
@@ -58,6 +64,45 @@ func Configures(p string) bool {
 		return slices.ContainsFunc(d.Files, func(pattern string) bool { return isNamed(name, pattern) }) // one with a folder begins with a dot
 	})
 }
+
+// Controls is [Configures], and true, too, for a file that instructions of the folders above it import, or to
+// which a link leads that has such a name, in these folders or among Git's hooks. p is as from [Workspace.Clean].
+func (w *Workspace) Controls(p string) bool {
+	if Configures(p) {
+		return true
+	}
+	dirs := []string{".git/hooks"}
+	for at := p; at != "."; {
+		at = path.Dir(at)
+		in, _ := w.Instructions(at, MaxFile)
+		if slices.ContainsFunc(in.Imports, func(name string) bool { return strings.EqualFold(name, p) }) {
+			return true
+		}
+		dirs = append(dirs, at)
+	}
+	file, err := w.root.Lstat(p)
+	if err != nil {
+		return false // no link leads to it
+	}
+	for _, dir := range dirs {
+		entries, _ := fs.ReadDir(w.FS(), dir) // what cannot be read is not used either
+		for _, e := range entries {
+			link := path.Join(dir, e.Name())
+			if e.Type()&fs.ModeSymlink == 0 || !Configures(link) {
+				continue
+			}
+			// Not by the root: it follows no absolute link, and others do.
+			if to, err := os.Stat(filepath.Join(w.dir, filepath.FromSlash(link))); err == nil && os.SameFile(to, file) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// hides reports whether a name with this character may be another name: file systems leave out what nobody
+// sees, and those that ignore case take the ligatures of ff, fi, fl and st for the letters.
+func hides(r rune) bool { return invisible.Is(r) || r >= '\ufb00' && r <= '\ufb06' }
 
 // isNamed reports whether a pattern, which is a name or a * and the end of names, matches a name of any case.
 func isNamed(name, pattern string) bool {

@@ -10,6 +10,9 @@ func TestConfigures(t *testing.T) {
 		"Makefile": true, "sub/GNUmakefile": true, "rules.mk": true, "RULES.M\u212a": true, "package.json": true, "pac\u200ckage.json": true,
 		"conftest.py": true, "pyproject.toml": true, "Cargo.toml": true, "build.rs": true, "justfile": true, "go.mod": true, "CMakeLists.txt": true,
 		"x/.cargo/config.toml": true, "config.toml": false, "my.mcp.json": true, "mcp.json": true, "githooks/pre-commit": true, "lefthook.yml": true, "./gradlew": true,
+		"githooks/reference-transaction": true, "githooks/post-index-change": true, "githooks/fsmonitor-watchman": true, "githooks/Pre-Receive": true,
+		"lefthook-local.yml": true, "lefthook.toml": true, "x/HEAD": true, "my.code-workspace": true,
+		"Make\ufb01le": true, "conf\ufb06est.py": true, "con\ufb05st.md": true, "straße.txt": false, "headers.h": false,
 	} {
 		if got := Configures(name); got != want {
 			t.Errorf("Configures(%q) = %v, want %v", name, got, want)

@@ -25,6 +25,8 @@ type Instructions struct {
 	Path string // of the file
 	Text string // with what the file imports
 	More bool   // the text was cut
+	// Imports are the paths that the file, and what it imports, name as imports: there need not be such files.
+	Imports []string
 }
 
 // Instructions returns the instructions of a folder, of up to most bytes, and whether there are
@@ -55,7 +57,7 @@ func (w *Workspace) Instructions(dir string, most int) (Instructions, bool) {
 		text = in.take(text)
 		b.WriteString(text)
 		in.follow(&b, p, text, 0)
-		return Instructions{Path: p, Text: b.String(), More: in.more}, true
+		return Instructions{Path: p, Text: b.String(), More: in.more, Imports: in.named}, true
 	}
 	return Instructions{}, false
 }
@@ -65,6 +67,7 @@ type importer struct {
 	w     *Workspace
 	left  int
 	seen  []string
+	named []string
 	tried int
 	more  bool
 }
@@ -89,6 +92,7 @@ func (in *importer) follow(b *strings.Builder, from, text string, depth int) {
 			in.more = true
 			return
 		}
+		in.named = append(in.named, p)
 		imported, err := in.w.Text(p)
 		if err != nil {
 			continue

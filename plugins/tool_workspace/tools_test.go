@@ -393,6 +393,23 @@ func TestReview(t *testing.T) {
 			t.Errorf("%s in another session is pre-approved", name)
 		}
 	}
+	// Files that instructions import, and those to which links of such names lead, are asked about, too.
+	w.write("CLAUDE.md", "see @docs/style.md and @docs/later.md\n")
+	w.write("docs/style.md", "one, and @more.md\n")
+	w.write("scripts/check.sh", "one\n")
+	w.write("scripts/build.txt", "one\n")
+	w.write(".git/hooks/readme", "one\n")
+	for link, to := range map[string]string{".git/hooks/pre-commit": "../../scripts/check.sh", "Makefile": filepath.Join(w.dir, "scripts", "build.txt"), "plain": "a.txt"} {
+		if err := os.Symlink(to, filepath.Join(w.dir, filepath.FromSlash(link))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, want := range map[string]bool{"docs/style.md": false, "docs/Later.md": false, "docs/more.md": false, "docs/other.md": true, "scripts/check.sh": false, "scripts/build.txt": false, "a.txt": true} {
+		c := call(name)
+		if c.Origin, c.SessionID = tool.OriginLoop, "free"; pre.PreApproved(c) != want {
+			t.Errorf("%s in a session that edits freely: pre-approved %v, want %v", name, !want, want)
+		}
+	}
 	w.write(".git/HEAD", "ref: refs/heads/trunk\n")
 	w.c.config["patch_review"] = `"auto"`
 	for name, want := range map[string]bool{"a.txt": true, "AGENTS.md": false, ".mcp.json": false, "sub/.vscode/x": false, "Makefile": false, "mcp.json": false, "src/new.go": true} {
