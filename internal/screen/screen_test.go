@@ -45,6 +45,7 @@ func TestMarkdown(t *testing.T) {
 		{"wide characters", "漢字漢字漢字漢字漢字漢字漢字漢字漢字", "漢字漢字漢字漢字漢字漢字漢字漢字\n漢字"},
 		{"emoji", "a 👨‍👩‍👧 👍🏽 ❤️ 🇫🇷 é\u0301", "a 👨👩👧 👍 ❤ 🇫🇷 é\u0301"},
 		{"joiners that letters need", "می\u200cخواهم क\u200dष", "می\u200cخواهم क\u200dष"},
+		{"what nobody sees behind emoji", "字\u200d\u200d 👍\U0001f3fd\U0001f3fd a\U0001f3fb", "字" + `\u{200d}` + " 👍\U0001f3fd a\U0001f3fb"},
 		{"joiners without a letter", "\u200ca \u200d b\u200cc", `\u{200c}a  bc`},
 		{"many joiners", "م" + strings.Repeat("\u200c", 3), "م\u200c" + `\u{200c}\u{200c}`},
 		{"soft hyphens, variants", "Wort\u00adteil b\ufe0f 葛\U000e0100\U000e0101", `Wortteil b\u{fe0f} 葛\u{e0101}`},
@@ -79,14 +80,17 @@ func TestNothingActs(t *testing.T) {
 
 // Questions show every character that is not seen; titles show those that are not part of writing.
 func TestExactly(t *testing.T) {
-	const text = "می\u200cخ \u00ad e\u200dm b\ufe0f"
-	const want = `می\u{200c}خ \u{ad} e\u{200d}m b\u{fe0f}`
+	const text = "می\u200cخ \u00ad e\u200dm b\ufe0f 字\u200d\u200d"
+	const want = `می\u{200c}خ \u{ad} e\u{200d}m b\u{fe0f} 字\u{200d}\u{200d}`
 	for name, got := range map[string]string{
 		"Exactly": strings.Join(Exactly(Palette{}, text, 80), "\n"), "Lines": strings.Join(Lines(text, 80), "\n"), "Clean": Clean(text, 80),
 	} {
 		if got != want {
 			t.Errorf("%s(%q) = %q, want %q", name, text, got, want)
 		}
+	}
+	if got, want := strings.Join(Lines("rm a\U0001f3fb 👍\U0001f3fd", 80), "\n"), `rm a\u{1f3fb} 👍\u{1f3fd}`; got != want {
+		t.Errorf("Lines shows skin tones as %q, want %q", got, want)
 	}
 	const title = "می\u200cخ \u202e\u200b👨\u200d👩 Wort\u00adteil\x1b"
 	for name, got := range map[string]string{"CleanProse": CleanProse(title, 80), "Prose": strings.Join(Prose(title, 80), "\n")} {

@@ -89,7 +89,7 @@ func lines(s string, width int, prose bool) (out []string) {
 	return out
 }
 
-// cells splits spans into characters, and makes these safe. It leaves
+// cells splits spans into characters, and makes these safe. Of prose it leaves
 // out joiners between emoji, their skin tones, and variants: terminals disagree about their width.
 func cells(spans []span, prose bool) (out []cell) {
 	n := 0
@@ -109,7 +109,7 @@ func cells(spans []span, prose bool) (out []cell) {
 					out[last].marks++
 				}
 			case !invisible.OfEmoji(before, r, s.text[min(len(s.text), i+utf8.RuneLen(r)):]):
-				out = appendCell(out, r, s.style)
+				out = appendCell(out, before, r, s.style, prose)
 			}
 			before = r
 		}
@@ -117,7 +117,7 @@ func cells(spans []span, prose bool) (out []cell) {
 	return out
 }
 
-func appendCell(out []cell, r rune, style string) []cell {
+func appendCell(out []cell, before, r rune, style string, prose bool) []cell {
 	var last *cell
 	if len(out) > 0 && out[len(out)-1].marks >= 0 {
 		last = &out[len(out)-1]
@@ -126,10 +126,10 @@ func appendCell(out []cell, r rune, style string) []cell {
 	plain := text == string(r)
 	width := ansi.StringWidth(text)
 	switch {
-	case last != nil && r >= 0x1f3fb && r <= 0x1f3ff:
+	case last != nil && r >= 0x1f3fb && r <= 0x1f3ff && prose && unicode.Is(unicode.So, before):
 		return out
-	case last != nil && r == 0x200d && last.width == 2:
-		return out
+	case last != nil && r >= 0x1f3fb && r <= 0x1f3ff && !prose:
+		text, plain = fmt.Sprintf(`\u{%x}`, r), false
 	case plain && regional(r) && last != nil && last.marks == 0 && regional([]rune(last.text)[0]):
 		last.text, last.width, last.marks = last.text+text, 2, 1
 		return out
