@@ -32,6 +32,10 @@ func OfProse(before, r rune) bool {
 	switch {
 	case r == '\u00ad', r == '\u200c', r == '\u200d':
 		return !Is(before) || r == '\u200d' && before == selector
+	case r >= '\U000e0100' && r <= '\U000e01ef': // a byte each
+		return unicode.Is(unicode.Han, before)
+	case r >= '\u180b' && r <= '\u180f':
+		return unicode.Is(unicode.Mongolian, before) && !Is(before)
 	case unicode.Is(unicode.Variation_Selector, r):
 		return before >= 0x80 && !Is(before)
 	}

@@ -31,6 +31,17 @@ func TestOfProse(t *testing.T) {
 			t.Errorf("OfProse(%U) behind a = true, want false: it has no variants", r)
 		}
 	}
+	for _, c := range []struct {
+		before, r rune
+		want      bool
+	}{
+		{'é', '\U000e0141', false}, {'😀', '\U000e0141', false}, {'ᠠ', '\U000e0141', false}, {'漢', '\U000e0101', true},
+		{'漢', '\u180b', false}, {'ᠠ', '\u180b', true}, {'😀', '\ufe0e', true},
+	} {
+		if got := invisible.OfProse(c.before, c.r); got != c.want {
+			t.Errorf("OfProse(%U) behind %c = %v, want %v", c.r, c.before, got, c.want)
+		}
+	}
 	for _, r := range "a\x1b\u200b\u200e\u200f\u202e\u2060\u2066\ufeff\u3164\U000e0041" {
 		if invisible.OfProse('漢', r) {
 			t.Errorf("OfProse(%U) = true, want false", r)
