@@ -9,6 +9,7 @@ import (
 	"github.com/yaya-ai/yaya/cmd/yaya/chat"
 	"github.com/yaya-ai/yaya/internal/callargs"
 	"github.com/yaya-ai/yaya/internal/patch"
+	"github.com/yaya-ai/yaya/internal/screen"
 )
 
 // kinds are those of the coder's tools; the others are "other".
@@ -82,10 +83,10 @@ func diffs(folder, text string) (all []content, at []location) {
 		path := absolute(folder, f.Path)
 		at = append(at, location{path})
 		if f.Op == patch.Delete && len(f.Hunks) == 0 {
-			all = append(all, shown("deletes "+f.Path))
+			all = append(all, shown("deletes "+screen.Clean(f.Path, len(f.Path))))
 		}
 		if f.To != "" {
-			all = append(all, shown("moves "+f.Path+" to "+f.To))
+			all = append(all, shown("moves "+screen.Clean(f.Path, len(f.Path))+" to "+screen.Clean(f.To, len(f.To))))
 		}
 		for _, h := range f.Hunks {
 			var before, after strings.Builder
@@ -126,8 +127,9 @@ func (s *session) asked(q chat.Ask) question {
 		if plan, ok := chat.Plan(q); ok {
 			c.Content = []content{shown(plan)}
 		}
-		if len(c.Content) == 0 { // a change is shown as its diffs
-			c.Content = []content{shown(fenced(chat.Arguments(q)))}
+		// A change is shown as its diffs, which editors show with what nobody sees in them.
+		if all := chat.Arguments(q); len(c.Content) == 0 || callargs.Changes(q.Tool) && strings.Contains(all, `\u{`) {
+			c.Content = append(c.Content, shown(fenced(all)))
 		}
 	}
 	c.Status = pending
@@ -170,12 +172,13 @@ func paths(folder string, at []location) (all []string) {
 	return all
 }
 
-// line is the first line of a text, cut where a title should end.
+// line is the first line of a text, cut where a title should end, in which each character is seen.
 func line(s string) string {
 	s, _, more := strings.Cut(strings.TrimSpace(s), "\n")
 	if r := []rune(s); len(r) > 120 {
 		s, more = string(r[:120]), true
 	}
+	s = screen.Clean(s, len(s))
 	if more {
 		s += " …"
 	}
