@@ -122,7 +122,7 @@ func (p *Projection) Apply(e Entry) {
 				return
 			}
 			p.denied = f.Kind == event.Denied
-			if f.Kind == afterCrash {
+			if f.Kind == afterCrash || f.Kind == "storage" {
 				p.doubt()
 			}
 		case event.TurnWasStarted.Name():
@@ -196,8 +196,8 @@ func (p *Projection) withdraw() {
 	p.msgs, p.from, p.shared = kept, entries, false
 }
 
-// doubt gives up what the last answer's calls without a record seem to say: a crash of the machine
-// can lose the record of a call that had begun.
+// doubt gives up what the last answer's calls without a record seem to say: a crash of the machine,
+// or a failure of its disk, can lose the record of a call that had begun.
 func (p *Projection) doubt() {
 	for at := len(p.msgs) - 1; at >= 0 && p.msgs[at].Role != "assistant"; at-- {
 		if p.msgs[at].Content == NotBegun {
