@@ -26,6 +26,8 @@ func TestErrorsInAStream(t *testing.T) {
 		"as a text":             {half + `data: {"error":"out of memory"}` + "\n\n", event.LLMError{Kind: event.LLMOther, Error: "out of memory"}},
 		"without a text":        {half + `data: {"error":7}` + "\n\n", event.LLMError{Kind: event.LLMOther, Error: "an error without a message"}},
 		"a line of its own":     {half + `{"error":{"code":502,"message":"Provider disconnected"}}` + "\n", busy},
+		"as a field":            {half + `error: {"code":400,"message":"no such model","type":"invalid_request_error"}` + "\n\n", event.LLMError{Kind: event.LLMStatus, StatusCode: 400, Error: "no such model"}},
+		"before DONE":           {`{"error":{"code":400,"message":"no such model"}}` + "\n\ndata: [DONE]\n\n", event.LLMError{Kind: event.LLMStatus, StatusCode: 400, Error: "no such model"}},
 		"on several lines":      {"{\n  \"error\": {\n    \"code\": 400,\n    \"message\": \"no such model\"\n  }\n}\n", event.LLMError{Kind: event.LLMStatus, StatusCode: 400, Error: "no such model"}},
 		"after the reason":      {`data: {"choices":[{"index":0,"delta":{"content":"half"},"finish_reason":"stop"}]}` + "\n\n" + `data: {"error":{"code":502,"message":"Provider disconnected"}}` + "\n\n", busy},
 		"half an event":         {half + `data: {"choices":[{"ind`, event.LLMError{Kind: event.LLMConnection, Error: "unexpected EOF"}},

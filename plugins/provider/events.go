@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/llm"
@@ -18,7 +19,7 @@ const maxEvent = 16 << 20
 // Events reads a streamed answer of OpenAI's APIs and their copies: server-sent events whose data is one
 // line of JSON each. Services take the standard (WHATWG HTML §9.2) lightly, so each line with data is an
 // event, with or without a blank line after it, and the last needs no line break. An error may
-// be a line without "data:", or the whole body.
+// be a line without "data:" or with "error:", or the whole body.
 type Events struct {
 	lines *bufio.Scanner
 	begun bool
@@ -56,6 +57,13 @@ func (e *Events) Next(v any) error {
 	for !e.done && e.lines.Scan() {
 		data, is := bytes.CutPrefix(bytes.TrimLeft(e.lines.Bytes(), "\ufeff "), []byte("data:"))
 		data = bytes.TrimSpace(data)
+		if failed, ok := bytes.CutPrefix(data, []byte("error:")); ok && !is && json.Valid(failed) { // of llama.cpp
+			data, is = slices.Concat([]byte(`{"error":`), failed, []byte("}")), true
+		}
+		var first json.RawMessage
+		if e.whole && json.NewDecoder(bytes.NewReader(data)).Decode(&first) == nil {
+			data = first // [DONE] may follow
+		}
 		if len(data) == 0 || !is && !e.whole && !json.Valid(data) {
 			continue // a comment, or another field
 		}
