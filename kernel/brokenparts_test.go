@@ -123,7 +123,14 @@ func TestBudgetWithoutText(t *testing.T) {
 			equal(t, w.history("s1"), "user: count", "user: and then?", "assistant: end")
 		})
 	}
-	p := &clipping{answers: []clip{{told: long, hangs: true}, {text: "end"}}}
+	p := &clipping{answers: []clip{{told: long, err: lost}, {err: lost}, {text: "end"}}}
+	withClipsIn(t, "", p, prices, func(t *testing.T, w *world) {
+		if out := w.run("s1", "count"); out.Err != nil || out.Usage.Output != 15+10 || out.CostUSD != 0.015 {
+			t.Errorf("got %+v, %v dollars, %v; want the answer, and 1.5 cents of the attempt before", out.Usage, out.CostUSD, out.Err)
+		}
+		equal(t, w.history("s1"), "user: count", "assistant: end")
+	})
+	p = &clipping{answers: []clip{{told: long, hangs: true}, {text: "end"}}}
 	withClipsIn(t, "", p, prices, func(t *testing.T, w *world) {
 		ended := make(chan loop.Outcome)
 		go func() { ended <- w.run("s1", "count") }()

@@ -295,8 +295,9 @@ func (t *turn) ask(ctx context.Context, req event.LLMRequest) (event.Event, erro
 	}
 	t.asked, t.heard, t.shown = p.Event.ID, heard, false
 	t.written.Reset()
-	t.unread = 0
+	t.unread, t.failed = 0, nil
 	t.mu.Unlock()
+	defer t.countFailed(req)
 	ev, err := p.Wait(ctx)
 	if err != nil {
 		t.mu.Lock()
@@ -338,6 +339,24 @@ func (t *turn) keep(req event.LLMRequest, stop event.StopReason) (written string
 	if sent == 0 {
 		return written
 	}
+	t.count(req, written, sent, stop)
+	return written
+}
+
+// countFailed counts the attempts of a call that broke off and were followed by others: their service has not
+// said what they took either, and nobody has seen what they wrote.
+func (t *turn) countFailed(req event.LLMRequest) {
+	t.mu.Lock()
+	all := t.failed
+	t.failed = nil
+	t.mu.Unlock()
+	for _, sent := range all {
+		t.count(req, "", sent, event.StopBroken)
+	}
+}
+
+// count records what came back of a call that has ended so on its way.
+func (t *turn) count(req event.LLMRequest, written string, sent int, stop event.StopReason) {
 	r := event.LLMResponse{Text: written, StopReason: stop, Model: req.Model, Usage: t.guessed(req, sent)}
 	if cost := t.l.cfg.Model(req.Provider, req.Model).Cost; cost != nil {
 		r.CostUSD = cost(r.Usage)
@@ -348,7 +367,6 @@ func (t *turn) keep(req event.LLMRequest, stop event.StopReason) (written string
 		t.observe(ev)
 	}
 	t.spent(req, r)
-	return written
 }
 
 // unread is how many bytes of a delta are of what no reader gets: of reasoning, and of calls.
@@ -371,7 +389,7 @@ func (l *Loop) relay() error {
 					l.work.Go(func() { l.report(attach()) })
 				}
 			},
-		}, []string{event.LLMCallDelta.Name(), event.LLMCallResponse.Name(), event.LLMCallError.Name()}, l.onModel)
+		}, []string{event.LLMCallDelta.Name(), event.LLMRetried.Name(), event.LLMCallResponse.Name(), event.LLMCallError.Name()}, l.onModel)
 		if err != nil {
 			return err
 		}
@@ -400,6 +418,13 @@ func (l *Loop) onModel(_ context.Context, ev event.Event) error {
 	t.mu.Lock()
 	mine := t.asked != "" && t.asked == r.RequestRef()
 	heard := t.heard
+	if _, again := ev.Payload.(event.LLMRetry); again {
+		if mine && t.unread > 0 {
+			t.failed, t.unread = append(t.failed, t.unread), 0
+		}
+		t.mu.Unlock()
+		return nil
+	}
 	d, isDelta := ev.Payload.(event.LLMDelta)
 	if mine && !isDelta {
 		t.asked = ""

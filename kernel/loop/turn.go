@@ -47,6 +47,7 @@ type turn struct {
 	heard   chan struct{}   // closed when the relay has seen its end
 	written strings.Builder // what the model has said of its answer so far
 	unread  int             // bytes of its reasoning and calls until then
+	failed  []int           // those of attempts of its call that broke off
 	shown   bool            // a part of it has reached whoever watches, or may have
 	calls   repetitions
 	steers  int                // messages that have joined the turn
