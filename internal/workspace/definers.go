@@ -21,10 +21,12 @@ type Definer struct {
 // Definers are the kinds that yaya knows. Nobody changes them.
 var Definers = []Definer{
 	{[]string{"make", "gmake", "bmake"}, []string{"GNUmakefile", "makefile", "Makefile", "BSDmakefile", "*.mk"}},
-	{[]string{"npm", "npx", "yarn", "pnpm", "bun"}, []string{"package.json", ".npmrc", ".yarnrc", ".yarnrc.yml", "bunfig.toml"}},
+	{[]string{"npm", "npx", "yarn", "pnpm", "bun"}, []string{"package.json", "package.json5", "package.yaml", ".npmrc", ".yarnrc", ".yarnrc.yml", "bunfig.toml"}},
 	{[]string{"pytest", "py.test", "python", "python3", "tox", "nox", "pip", "uv"}, []string{"pyproject.toml", "setup.cfg", "setup.py", "tox.ini", "noxfile.py", "pytest.ini", "conftest.py"}},
 	{[]string{"go"}, []string{"go.mod", "go.work"}},
-	{[]string{"cargo"}, []string{"Cargo.toml", "build.rs", ".cargo/config.toml", ".cargo/config"}},
+	{[]string{"cargo"}, []string{"Cargo.toml", "build.rs", "rust-toolchain", "rust-toolchain.toml", ".cargo/config.toml", ".cargo/config"}},
+	{[]string{"composer"}, []string{"composer.json"}},
+	{[]string{"deno"}, []string{"deno.json", "deno.jsonc"}},
 	{[]string{"just"}, []string{"justfile", "Justfile", ".justfile"}},
 	{[]string{"task"}, []string{"Taskfile.yml", "Taskfile.yaml", "taskfile.yml", "taskfile.yaml"}},
 	{[]string{"rake", "bundle"}, []string{"Rakefile", "Gemfile"}},
@@ -36,7 +38,7 @@ var Definers = []Definer{
 // instructing are files that instruct agents, that have the tasks of an editor, that Git runs or that make
 // a folder a repository of its own, with a configuration that names programs, or of continuous integration.
 var instructing = []string{
-	"AGENTS.md", "CLAUDE.md", "GEMINI.md", "*mcp.json", "*.code-workspace", "gradlew", "gradlew.bat", "mvnw", "mvnw.cmd", "HEAD",
+	"AGENTS.md", "CLAUDE.md", "GEMINI.md", "*mcp.json", "*.code-workspace", "gradlew", "gradlew.bat", "gradle-wrapper.properties", "mvnw", "mvnw.cmd", "HEAD",
 	"applypatch-msg", "commit-msg", "fsmonitor-watchman", "post-applypatch", "post-checkout", "post-commit", "post-index-change",
 	"post-merge", "post-receive", "post-rewrite", "post-update", "pre-applypatch", "pre-auto-gc", "pre-commit", "pre-merge-commit",
 	"pre-push", "pre-rebase", "pre-receive", "prepare-commit-msg", "proc-receive", "push-to-checkout", "reference-transaction",

@@ -11,7 +11,7 @@ func TestConfigures(t *testing.T) {
 		"conftest.py": true, "pyproject.toml": true, "Cargo.toml": true, "build.rs": true, "justfile": true, "go.mod": true, "CMakeLists.txt": true,
 		"x/.cargo/config.toml": true, "config.toml": false, "my.mcp.json": true, "mcp.json": true, "githooks/pre-commit": true, "lefthook.yml": true, "./gradlew": true,
 		"githooks/reference-transaction": true, "githooks/post-index-change": true, "githooks/fsmonitor-watchman": true, "githooks/Pre-Receive": true,
-		"lefthook-local.yml": true, "lefthook.toml": true, "x/HEAD": true, "my.code-workspace": true,
+		"lefthook-local.yml": true, "lefthook.toml": true, "x/HEAD": true, "composer.json": true, "deno.jsonc": true, "package.yaml": true, "rust-toolchain.toml": true, "gradle/wrapper/gradle-wrapper.properties": true, "my.code-workspace": true,
 		"Make\ufb01le": true, "conf\ufb06est.py": true, "con\ufb05st.md": true, "straße.txt": false, "headers.h": false,
 	} {
 		if got := Configures(name); got != want {
