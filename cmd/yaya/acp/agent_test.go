@@ -267,7 +267,7 @@ func TestQuestionShowsAll(t *testing.T) {
 		{"propose_plan", "begin the work with this plan", map[string]any{"plan": "# Steps\n1. a\u202eb"}, []string{"# Steps\n1. a"}},
 		{"db__drop", "", map[string]any{"table": "users"}, []string{"table: users"}},
 		{"edit", "change a.txt", map[string]any{"path": "a.txt", "old_text": "a", "new_text": "b", "replace_all": true}, []string{"wherever it is"}},
-		{"apply_patch", "", map[string]any{"patch": "not a patch; touch last"}, []string{"not a patch; touch last"}},
+		{"apply_patch", "", map[string]any{"patch": "not a patch; touch last\n\u202ex"}, []string{"not a patch; touch last\n"}},
 		{"edit", "", map[string]any{"path": "a\u202e.txt", "old_text": "a", "new_text": "b\u2066"}, []string{`b\u{2066}`}},
 		{"apply_patch", "", map[string]any{"patch": "*** Begin Patch\n*** Delete File: a\u202eb\n*** Update File: x\n*** Move to: \u202ey\n*** End Patch\n"}, []string{`deletes a\u{202e}b`, `to \u{202e}y`}},
 	} {
