@@ -67,14 +67,25 @@ func Configures(p string) bool {
 	})
 }
 
-// Controls is [Configures], and true, too, for a file that instructions of the folders above it import, or to
-// which a link leads that has such a name, in these folders or among Git's hooks. p is as from [Workspace.Clean].
+// Controls is [Configures], and true, too, for a file that instructions of the folders above it import, or
+// if a link of such a name leads to it or to a folder above it: one in these folders, among Git's hooks, or in
+// a folder of the workspace whose name begins with a dot. p is as from [Workspace.Clean].
 func (w *Workspace) Controls(p string) bool {
 	if Configures(p) {
 		return true
 	}
 	dirs := []string{".git/hooks"}
+	top, _ := fs.ReadDir(w.FS(), ".") // what cannot be read is not used either
+	for _, e := range top {
+		if e.IsDir() && strings.HasPrefix(e.Name(), ".") && !isGit(e.Name()) {
+			dirs = append(dirs, e.Name())
+		}
+	}
+	var led []fs.FileInfo // where links may lead: the file and the folders above it
 	for at := p; at != "."; {
+		if info, err := w.root.Lstat(at); err == nil {
+			led = append(led, info)
+		}
 		at = path.Dir(at)
 		in, _ := w.Instructions(at, MaxFile)
 		if slices.ContainsFunc(in.Imports, func(name string) bool { return strings.EqualFold(name, p) }) {
@@ -82,19 +93,16 @@ func (w *Workspace) Controls(p string) bool {
 		}
 		dirs = append(dirs, at)
 	}
-	file, err := w.root.Lstat(p)
-	if err != nil {
-		return false // no link leads to it
-	}
 	for _, dir := range dirs {
-		entries, _ := fs.ReadDir(w.FS(), dir) // what cannot be read is not used either
+		entries, _ := fs.ReadDir(w.FS(), dir)
 		for _, e := range entries {
 			link := path.Join(dir, e.Name())
 			if e.Type()&fs.ModeSymlink == 0 || !Configures(link) {
 				continue
 			}
 			// Not by the root: it follows no absolute link, and others do.
-			if to, err := os.Stat(filepath.Join(w.dir, filepath.FromSlash(link))); err == nil && os.SameFile(to, file) {
+			to, err := os.Stat(filepath.Join(w.dir, filepath.FromSlash(link)))
+			if err == nil && slices.ContainsFunc(led, func(info fs.FileInfo) bool { return os.SameFile(to, info) }) {
 				return true
 			}
 		}

@@ -399,12 +399,15 @@ func TestReview(t *testing.T) {
 	w.write("scripts/check.sh", "one\n")
 	w.write("scripts/build.txt", "one\n")
 	w.write(".git/hooks/readme", "one\n")
-	for link, to := range map[string]string{".git/hooks/pre-commit": "../../scripts/check.sh", "Makefile": filepath.Join(w.dir, "scripts", "build.txt"), "plain": "a.txt"} {
+	w.write(".claude/settings.json", "{}\n")
+	w.write("skills/x/SKILL.md", "one\n")
+	w.write("editor/readme", "one\n")
+	for link, to := range map[string]string{".claude/skills": "../skills", ".vscode": "editor", ".git/hooks/pre-commit": "../../scripts/check.sh", "Makefile": filepath.Join(w.dir, "scripts", "build.txt"), "plain": "a.txt"} {
 		if err := os.Symlink(to, filepath.Join(w.dir, filepath.FromSlash(link))); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for name, want := range map[string]bool{"docs/style.md": false, "docs/Later.md": false, "docs/more.md": false, "docs/other.md": true, "scripts/check.sh": false, "scripts/build.txt": false, "a.txt": true} {
+	for name, want := range map[string]bool{"docs/style.md": false, "docs/Later.md": false, "docs/more.md": false, "docs/other.md": true, "skills/x/SKILL.md": false, "editor/tasks.json": false, "scripts/check.sh": false, "scripts/build.txt": false, "a.txt": true} {
 		c := call(name)
 		if c.Origin, c.SessionID = tool.OriginLoop, "free"; pre.PreApproved(c) != want {
 			t.Errorf("%s in a session that edits freely: pre-approved %v, want %v", name, !want, want)
