@@ -163,6 +163,9 @@ type undo func() error
 // Writable returns an error unless a file can be written at exactly this path: there is a
 // regular file with one name or nothing, and no folder above it is a link.
 func (w *Workspace) Writable(p string) error {
+	if path.IsAbs(p) { // not as from Clean: it has no end at "."
+		return ErrOutside
+	}
 	for at := path.Dir(p); at != "."; at = path.Dir(at) {
 		if info, err := w.root.Lstat(at); err == nil && !info.IsDir() {
 			return fmt.Errorf("%s: %w", at, ErrLink)

@@ -128,3 +128,11 @@ func TestIsTemp(t *testing.T) {
 		}
 	}
 }
+
+// A path that nobody has cleaned has an answer, too.
+func TestWritableAbsolute(t *testing.T) {
+	w, dir := opened(t)
+	if err := w.Writable(filepath.ToSlash(filepath.Join(dir, "a.txt"))); !errors.Is(err, ErrOutside) {
+		t.Errorf("an absolute path: %v, want %v", err, ErrOutside)
+	}
+}

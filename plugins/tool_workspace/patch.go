@@ -106,7 +106,7 @@ func (t changer) PreApproved(call tool.Call) bool {
 			if name == "" {
 				continue
 			}
-			if at, err := place(w, name); err != nil || w.Controls(at) || w.Writable(name) != nil {
+			if at, err := place(w, name); err != nil || w.Controls(at) || w.Writable(at) != nil {
 				return false
 			}
 		}

@@ -407,7 +407,7 @@ func TestReview(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for name, want := range map[string]bool{"docs/style.md": false, "docs/Later.md": false, "docs/more.md": false, "docs/other.md": true, "skills/x/SKILL.md": false, "editor/tasks.json": false, "scripts/check.sh": false, "scripts/build.txt": false, "a.txt": true} {
+	for name, want := range map[string]bool{"docs/style.md": false, "docs/Later.md": false, "docs/more.md": false, "docs/other.md": true, filepath.Join(w.dir, "a.txt"): true, filepath.Join(w.dir, "Makefile"): false, "skills/x/SKILL.md": false, "editor/tasks.json": false, "scripts/check.sh": false, "scripts/build.txt": false, "a.txt": true} {
 		c := call(name)
 		if c.Origin, c.SessionID = tool.OriginLoop, "free"; pre.PreApproved(c) != want {
 			t.Errorf("%s in a session that edits freely: pre-approved %v, want %v", name, !want, want)
