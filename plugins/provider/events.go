@@ -60,9 +60,8 @@ func (e *Events) Next(v any) error {
 		if failed, ok := bytes.CutPrefix(data, []byte("error:")); ok && !is && json.Valid(failed) { // of llama.cpp
 			data, is = slices.Concat([]byte(`{"error":`), failed, []byte("}")), true
 		}
-		var first json.RawMessage
-		if e.whole && json.NewDecoder(bytes.NewReader(data)).Decode(&first) == nil {
-			data = first // [DONE] may follow
+		if before, ok := bytes.CutSuffix(data, []byte("data: [DONE]")); ok && e.whole {
+			data = before
 		}
 		if len(data) == 0 || !is && !e.whole && !json.Valid(data) {
 			continue // a comment, or another field
