@@ -87,8 +87,7 @@ func (w *Workspace) Controls(p string) bool {
 			led = append(led, info)
 		}
 		at = path.Dir(at)
-		in, _ := w.Instructions(at, MaxFile)
-		if slices.ContainsFunc(in.Imports, func(name string) bool { return strings.EqualFold(name, p) }) {
+		if slices.ContainsFunc(w.imported(at), func(name string) bool { return strings.EqualFold(name, p) }) {
 			return true
 		}
 		dirs = append(dirs, at)

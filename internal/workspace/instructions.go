@@ -25,8 +25,6 @@ type Instructions struct {
 	Path string // of the file
 	Text string // with what the file imports
 	More bool   // the text was cut
-	// Imports are the paths that the file, and what it imports, name as imports: there need not be such files.
-	Imports []string
 }
 
 // Instructions returns the instructions of a folder, of up to most bytes, and whether there are
@@ -57,9 +55,25 @@ func (w *Workspace) Instructions(dir string, most int) (Instructions, bool) {
 		text = in.take(text)
 		b.WriteString(text)
 		in.follow(&b, p, text, 0)
-		return Instructions{Path: p, Text: b.String(), More: in.more, Imports: in.named}, true
+		return Instructions{Path: p, Text: b.String(), More: in.more}, true
 	}
 	return Instructions{}, false
+}
+
+// imported returns the paths that files of a folder which instruct agents, and what these import, name as
+// imports. All files count: other agents read others than yaya.
+func (w *Workspace) imported(dir string) (out []string) {
+	for _, name := range instructionFiles {
+		p := path.Join(dir, name)
+		text, err := w.Text(p)
+		if err != nil {
+			continue
+		}
+		in := &importer{w: w, left: MaxFile, seen: []string{p}}
+		in.follow(new(strings.Builder), p, in.take(text), 0)
+		out = append(out, in.named...)
+	}
+	return out
 }
 
 // importer gathers imports within its bounds.
@@ -67,7 +81,7 @@ type importer struct {
 	w     *Workspace
 	left  int
 	seen  []string
-	named []string
+	named []string // as imports: there need not be such files
 	tried int
 	more  bool
 }

@@ -395,6 +395,7 @@ func TestReview(t *testing.T) {
 	}
 	// Files that instructions import, and those to which links of such names lead, are asked about, too.
 	w.write("CLAUDE.md", "see @docs/style.md and @docs/later.md\n")
+	w.write("AGENTS.md", "for other agents\n")
 	w.write("docs/style.md", "one, and @more.md\n")
 	w.write("scripts/check.sh", "one\n")
 	w.write("scripts/build.txt", "one\n")
