@@ -38,7 +38,7 @@ var Definers = []Definer{
 // instructing are files that instruct agents, that have the tasks of an editor, that Git runs or that make
 // a folder a repository of its own, with a configuration that names programs, or of continuous integration.
 var instructing = []string{
-	"AGENTS.md", "CLAUDE.md", "GEMINI.md", "*mcp.json", "*.code-workspace", "gradlew", "gradlew.bat", "gradle-wrapper.properties", "mvnw", "mvnw.cmd", "HEAD",
+	"AGENTS.md", "AGENTS.override.md", "CLAUDE.md", "CLAUDE.local.md", "GEMINI.md", "*mcp.json", "*.code-workspace", "gradlew", "gradlew.bat", "gradle-wrapper.properties", "mvnw", "mvnw.cmd", "HEAD",
 	"applypatch-msg", "commit-msg", "fsmonitor-watchman", "post-applypatch", "post-checkout", "post-commit", "post-index-change",
 	"post-merge", "post-receive", "post-rewrite", "post-update", "pre-applypatch", "pre-auto-gc", "pre-commit", "pre-merge-commit",
 	"pre-push", "pre-rebase", "pre-receive", "prepare-commit-msg", "proc-receive", "push-to-checkout", "reference-transaction",

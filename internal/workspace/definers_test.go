@@ -6,7 +6,7 @@ import "testing"
 func TestConfigures(t *testing.T) {
 	for name, want := range map[string]bool{
 		"a.txt": false, "src/main.go": false, "makefile.go": false, "docs/pre-commit.md": false, "agents/x.md": false,
-		"AGENTS.md": true, "sub/Agents.MD": true, "AGENT\u017f.md": true, "GEMINI.md": true, ".github/x.yml": true, "a/.x/b": true,
+		"AGENTS.md": true, "sub/Agents.MD": true, "AGENT\u017f.md": true, "GEMINI.md": true, "CLAUDE.local.md": true, "AGENTS.override.md": true, ".github/x.yml": true, "a/.x/b": true,
 		"Makefile": true, "sub/GNUmakefile": true, "rules.mk": true, "RULES.M\u212a": true, "package.json": true, "pac\u200ckage.json": true,
 		"conftest.py": true, "pyproject.toml": true, "Cargo.toml": true, "build.rs": true, "justfile": true, "go.mod": true, "CMakeLists.txt": true,
 		"x/.cargo/config.toml": true, "config.toml": false, "my.mcp.json": true, "mcp.json": true, "githooks/pre-commit": true, "lefthook.yml": true, "./gradlew": true,
