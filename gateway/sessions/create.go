@@ -164,19 +164,18 @@ func (s *Service) Fork(ctx context.Context, id, child string) (Session, error) {
 	r.ID, r.ParentID, r.CreatedAt, r.UpdatedAt = child, id, now, now
 	r.Status, r.LastTurnID, r.Usage = Active, "", SessionUsage{}
 	r.touch(time.Now())
+	if r.Mode, err = s.cfg.Sessions.Mode(id); err != nil { // it may have changed since
+		return Session{}, err
+	}
+	if maySet(auth.FromContext(ctx), r.Mode) != nil {
+		r.Mode = session.Work
+	}
 	if err := s.save(r); err != nil {
 		return Session{}, err
 	}
-	k, err = s.cfg.Sessions.Fork(id, r.ID)
+	k, err = s.cfg.Sessions.ForkInto(id, r.ID, r.Mode)
 	if err == nil && r.SystemPrompt != "" {
 		err = k.SetSystem(r.SystemPrompt)
-	}
-	if err == nil {
-		r.Mode, err = k.Mode() // it may have changed since
-	}
-	if err == nil && maySet(auth.FromContext(ctx), r.Mode) != nil {
-		r.Mode = session.Work
-		err = k.SetMode(ctx, r.Mode)
 	}
 	if err != nil {
 		return Session{}, err

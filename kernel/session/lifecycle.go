@@ -57,10 +57,16 @@ func (s *Session) handoff(epoch, name string, st any) (int64, error) {
 // Fork branches off a session: the child sees the parent's present entries, has its model, and
 // writes to its own tape.
 func (m *Manager) Fork(parentID, childID string) (*Session, error) {
-	return m.fork(parentID, childID, nil)
+	return m.fork(parentID, childID, "", nil)
 }
 
-func (m *Manager) fork(parentID, childID string, only []string) (*Session, error) {
+// ForkInto is [Manager.Fork] with a mode of the child's own from its beginning.
+func (m *Manager) ForkInto(parentID, childID string, mode Mode) (*Session, error) {
+	return m.fork(parentID, childID, mode, nil)
+}
+
+// fork makes a child with a mode, "" for that of its parent.
+func (m *Manager) fork(parentID, childID string, mode Mode, only []string) (*Session, error) {
 	if err := event.CheckSession(childID); err != nil {
 		return nil, err
 	}
@@ -76,9 +82,10 @@ func (m *Manager) fork(parentID, childID string, only []string) (*Session, error
 	if err := m.hold(childID, p.workspace); err != nil {
 		return nil, err
 	}
-	mode, err := m.Mode(parentID)
-	if err != nil {
-		return nil, err
+	if mode == "" {
+		if mode, err = m.Mode(parentID); err != nil {
+			return nil, err
+		}
 	}
 	p.forking.RLock()
 	defer p.forking.RUnlock()

@@ -56,6 +56,10 @@ func TestModeStaysWithTheSession(t *testing.T) {
 		if _, err := m.Fork("free", "free::agent::a"); err != nil {
 			t.Fatal(err)
 		}
+		if _, err := m.ForkInto("free", "asks", Work); err != nil {
+			t.Fatal(err)
+		}
+		expect(m, Work, "asks")
 		if _, err := free.Reset(false); err != nil {
 			t.Fatal(err)
 		}

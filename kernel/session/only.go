@@ -16,7 +16,7 @@ func (m *Manager) ForkAgent(parentID, childID string, tools []string) (*Session,
 	if err != nil {
 		return nil, err
 	}
-	return m.fork(parentID, childID, within(of, tools))
+	return m.fork(parentID, childID, "", within(of, tools))
 }
 
 // within returns the names that are in both lists; nil is a list of all names.
