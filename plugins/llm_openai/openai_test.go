@@ -319,6 +319,7 @@ func TestToolCallNumbers(t *testing.T) {
 		"no index":       chunk(`{"id":"a","function":{"name":"x","arguments":"{}"}}`) + chunk(`{"id":"b","function":{"name":"y","arguments":"{\"k\""}}`) + chunk(`{"function":{"arguments":":1}"}}`),
 		"always zero":    chunk(`{"index":0,"id":"a","function":{"name":"x","arguments":"{}"}}`) + chunk(`{"index":0,"id":"b","function":{"name":"y","arguments":"{\"k\":1}"}}`),
 		"id every time":  chunk(`{"index":0,"id":"a","function":{"name":"x","arguments":"{"}}`) + chunk(`{"index":1,"id":"b","function":{"name":"y","arguments":"{\"k\":"}}`) + chunk(`{"index":0,"id":"a","function":{"arguments":"}"}}`) + chunk(`{"index":1,"id":"b","function":{"arguments":"1}"}}`),
+		"one id":         chunk(`{"index":0,"id":"a","function":{"name":"x","arguments":"{"}},{"index":0,"id":"a","function":{"arguments":"}"}}`) + chunk(`{"index":1,"id":"a","function":{"name":"y","arguments":"{\"k\""}}`) + chunk(`{"index":1,"function":{"arguments":":1}"}}`),
 		"index from one": chunk(`{"index":1,"id":"a","function":{"name":"x","arguments":"{}"}}`) + chunk(`{"index":2,"id":"b","function":{"name":"y","arguments":"{\"k\":1}"}}`),
 	} {
 		s := providertest.Serve(t, fakellm.Step{Raw: raw + end})

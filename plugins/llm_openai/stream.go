@@ -132,9 +132,10 @@ func (s *stream) take(c chunk) error {
 }
 
 // count returns the index of the call that a fragment belongs to. Some services omit it, or
-// send each whole call with index 0: a new id means a new call.
+// send each whole call with index 0: a new id means a new call. Others give all calls of a tool
+// one id, its name for instance: a new index means a new call, too.
 func (s *stream) count(tc openai.ToolCall) int {
-	if i, known := s.calls[tc.ID]; known && tc.ID != "" {
+	if i, known := s.calls[tc.ID]; known && tc.ID != "" && (tc.Index == nil || s.taken(*tc.Index)) {
 		s.index = i
 		return i
 	}
