@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/yaya-ai/yaya/internal/journal/journaltest"
+	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/session"
 )
 
@@ -60,6 +61,56 @@ func TestTheTapeOfAForkStays(t *testing.T) {
 			if msgs, err := w.open("child").Messages(); err != nil || len(msgs) != 1 || msgs[0].Content != "hello" {
 				t.Errorf("the fork has %+v, %v, want the message of its parent", msgs, err)
 			}
+		})
+	}
+}
+
+// Y-179: a fork begins with what the model has seen of its parent, where that stands: the half of an
+// answer that was cancelled, no message that was denied, and calls whose results are the parent's.
+func TestWhatAForkInherits(t *testing.T) {
+	for name, tt := range map[string]struct {
+		before func(w *world)
+		want   []string
+	}{
+		"an answer that was cancelled": {func(w *world) {
+			publish(w, event.LLMCallResponse, "p", event.LLMResponse{Text: "half", StopReason: event.StopInterrupted})
+			publish(w, event.TurnWasCancelled, "p", event.TurnCancelled{TurnID: "t1", Reason: "interrupted"})
+		}, []string{"user: go", "assistant: half" + session.StoppedHere}},
+		"an answer of which the rest comes": {func(w *world) {
+			publish(w, event.LLMCallResponse, "p", event.LLMResponse{Text: "half", StopReason: event.StopLength})
+		}, []string{"user: go", "assistant: half" + session.StoppedHere}},
+		"a message that was denied": {func(w *world) {
+			publish(w, event.TurnHasFailed, "p", event.TurnFailed{TurnID: "t1", Error: "denied", Kind: event.Denied})
+		}, nil},
+		"calls that run": {func(w *world) {
+			publish(w, event.LLMCallResponse, "p", event.LLMResponse{ToolCalls: toolCalls("c1", "c2", "c3")})
+			publish(w, event.ToolCallRequest, "p", event.ToolRequest{ID: "c1", Name: "echo", Args: []byte(`{}`)})
+			publish(w, event.ToolCallResult, "p", event.ToolResult{ID: "c1", OK: true, Value: []byte(`1`)})
+			publish(w, event.ToolCallRequest, "p", event.ToolRequest{ID: "c2", Name: "echo", Args: []byte(`{}`)})
+		}, []string{"user: go", "assistant:  [c1] [c2] [c3]", "tool c1: 1", "tool c2: " + session.Elsewhere, "tool c3: " + session.Elsewhere}},
+		"calls of a turn that was cancelled": {func(w *world) {
+			publish(w, event.LLMCallResponse, "p", event.LLMResponse{ToolCalls: toolCalls("c1", "c2")})
+			publish(w, event.ToolCallRequest, "p", event.ToolRequest{ID: "c1", Name: "echo", Args: []byte(`{}`)})
+			publish(w, event.TurnWasCancelled, "p", event.TurnCancelled{TurnID: "t1", Reason: "interrupted"})
+		}, []string{"user: go", "assistant:  [c1] [c2]", "tool c1: " + session.Interrupted, "tool c2: " + session.NotBegun}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			w := newWorld(t, dir)
+			w.open("p")
+			w.say("p", "go")
+			publish(w, event.TurnWasStarted, "p", event.TurnStarted{TurnID: "t1"})
+			tt.before(w)
+			c, err := w.Fork("p", "c")
+			if err != nil {
+				t.Fatal(err)
+			}
+			equal(t, history(t, c), tt.want...)
+			w.say("c", "on")
+			want := append(tt.want, "user: on")
+			equal(t, history(t, c), want...)
+			w.stop()
+			equal(t, history(t, newWorld(t, dir).open("c")), want...)
 		})
 	}
 }

@@ -16,6 +16,10 @@ const NotBegun = `{"error":"not run: the turn ended before this call began"}`
 // and whose result was never recorded.
 const Interrupted = `{"error":"` + interrupted + `"}`
 
+// Elsewhere is the result, for the model of a fork, of a call that still ran or waited in the parent.
+// A sub-agent finds there the call that has started it.
+const Elsewhere = `{"pending":"this call had not ended when this conversation branched off from the one that made it; its result does not come here"}`
+
 const interrupted = "interrupted: the call has no result; it may or may not have had an effect"
 
 // NoteRole is the role of notes in a history, see [event.TurnNote].
@@ -37,11 +41,12 @@ type Projection struct {
 	answer  string // of the model, until it becomes a message …
 	partial bool   // … of which the rest is missing: it was cut off
 	denied  bool   // the last turn failed because its message was denied
+	running bool   // a turn has begun and not ended
 }
 
 // Messages returns the history: the last compaction's summary, if there is one, and
-// all messages after it. Every tool call is followed by its result, by [Interrupted] or by
-// [NotBegun].
+// all messages after it. Every tool call is followed by its result, by [Interrupted], [NotBegun]
+// or [Elsewhere].
 func (p *Projection) Messages() []event.Message {
 	p.shared = true
 	return p.msgs[:len(p.msgs):len(p.msgs)]
@@ -113,9 +118,13 @@ func (p *Projection) Apply(e Entry) {
 			return
 		}
 		switch n.Name {
+		case event.TurnWasCompleted.Name():
+			p.running = false
 		case event.TurnWasCancelled.Name():
+			p.running = false
 			p.stopped()
 		case event.TurnHasFailed.Name():
+			p.running = false
 			p.stopped()
 			var f event.TurnFailed
 			if json.Unmarshal(n.Data, &f) != nil {
@@ -123,10 +132,11 @@ func (p *Projection) Apply(e Entry) {
 			}
 			p.denied = f.Kind == event.Denied
 			if f.Kind == afterCrash || f.Kind == "storage" {
-				p.doubt()
+				// Either can lose the record of a call that had begun.
+				p.reword(Interrupted, NotBegun)
 			}
 		case event.TurnWasStarted.Name():
-			p.partial = false // the next answer is a whole one, and not the rest of that
+			p.running, p.partial = true, false // the next answer is a whole one, and not the rest of that
 		case event.TurnNoted.Name():
 			var t event.TurnNote
 			if json.Unmarshal(n.Data, &t) == nil {
@@ -196,12 +206,11 @@ func (p *Projection) withdraw() {
 	p.msgs, p.from, p.shared = kept, entries, false
 }
 
-// doubt gives up what the last answer's calls without a record seem to say: a crash of the machine,
-// or a failure of its disk, can lose the record of a call that had begun.
-func (p *Projection) doubt() {
+// reword gives results of the last answer's calls that say one of some texts another text.
+func (p *Projection) reword(text string, said ...string) {
 	for at := len(p.msgs) - 1; at >= 0 && p.msgs[at].Role != "assistant"; at-- {
-		if p.msgs[at].Content == NotBegun {
-			p.set(at, Interrupted, nil)
+		if p.msgs[at].Role == "tool" && slices.Contains(said, p.msgs[at].Content) {
+			p.set(at, text, nil)
 		}
 	}
 }

@@ -41,7 +41,7 @@ func (p *Projection) compact(c Compaction) {
 	cut, _ := slices.BinarySearch(p.from, c.KeepFrom)
 	cut = p.whole(cut)
 	msgs, from, slots := p.msgs[cut:], p.from[cut:], p.slots
-	*p = Projection{answer: p.answer, partial: p.partial, denied: p.denied, summed: true}
+	*p = Projection{answer: p.answer, partial: p.partial, denied: p.denied, running: p.running, summed: true}
 	p.push(0, event.Message{Role: "system", Content: c.Summary})
 	for _, m := range c.Kept {
 		p.push(0, m)
@@ -69,11 +69,23 @@ func (p *Projection) whole(cut int) int {
 	return cut
 }
 
-// base returns the history as a fork inherits it: without entries of its own.
+// base returns the history as a fork inherits it: without entries of its own, and ended where it
+// stands, since what follows is on the parent's tape.
 func (p *Projection) base() Projection {
-	out := Projection{summed: p.summed}
-	for _, m := range p.msgs {
+	in := *p
+	in.stopped()
+	if in.denied {
+		in.withdraw()
+	}
+	out := Projection{summed: in.summed}
+	for _, m := range in.msgs {
 		out.push(0, m)
+	}
+	if in.answer != "" {
+		out.push(0, event.Message{Role: "assistant", Content: in.answer})
+	}
+	if in.running {
+		out.reword(Elsewhere, NotBegun, Interrupted)
 	}
 	return out
 }
