@@ -46,7 +46,7 @@ func (v *visit) read(res *http.Response) (tool.Result, error) {
 		}
 		data, more = nil, false
 	}
-	text, title := decoded(data, declared), ""
+	text, title := decoded(data, declared, more), ""
 	if page {
 		text, title = readable(text, v.at)
 	}
@@ -120,15 +120,20 @@ func isText(kind string) bool {
 }
 
 // decoded returns a text in UTF-8, by the charset that its header declares, or else the text itself
-// (a byte order mark, or a page's meta element). Without either it is UTF-8 if it can be.
-func decoded(data []byte, declared string) string {
+// (a byte order mark, or a page's meta element). Without either it is UTF-8 if it can be;
+// only a text with more behind it ends within a character.
+func decoded(data []byte, declared string, more bool) string {
 	kind := "text/html"
 	if declared != "" {
 		kind += "; charset=" + declared
 	}
 	encoding, _, certain := charset.DetermineEncoding(data[:min(len(data), 1024)], kind)
-	if !certain && utf8.Valid(cut.Whole(data)) {
-		return strings.TrimPrefix(strings.ToValidUTF8(string(data), ""), bom)
+	whole := data
+	if more {
+		whole = cut.Whole(data)
+	}
+	if !certain && utf8.Valid(whole) {
+		return strings.TrimPrefix(string(whole), bom)
 	}
 	out, err := encoding.NewDecoder().Bytes(data)
 	if err != nil {

@@ -155,6 +155,7 @@ func TestTypesAndCharsets(t *testing.T) {
 		"a type of JSON":        {"application/ld+json", `{"a":1}`, `{"a":1}`, ""},
 		"a text":                {"text/plain; charset=utf-8", "é<b>", "é<b>", ""},
 		"a text in Latin 1":     {"text/plain; charset=iso-8859-1", "caf\xe9", "café", ""},
+		"Latin 1 to its end":    {"text/html", "<meta charset=iso-8859-1><p>caf\xe9", "café", ""},
 		"a text in UTF-16":      {"text/plain", "\xff\xfeh\x00i\x00", "hi", ""},
 		"a page in GBK":         {"text/html", "<meta charset=gbk><p>\xc4\xe3\xba\xc3", "你好", ""},
 		"no type, a page":       {"application/octet-stream", "<html><p>x", "x", ""},
