@@ -172,7 +172,7 @@ func (m *model) tool(b block) []string {
 		}
 	}
 	if c.bad && c.name == "shell" && !m.details {
-		for _, l := range lastLines(b.text, maxFailed) {
+		for _, l := range lastLines(b.text, c.brief, maxFailed) {
 			add(screen.Faint, []string{ansi.Truncate(screen.Clean(l, m.width), m.room()-2, "…")})
 		}
 	}
@@ -188,13 +188,16 @@ func (m *model) tool(b block) []string {
 	return append(out, "")
 }
 
-// lastLines returns the last lines of a text that are not empty, as a terminal would leave them.
-func lastLines(text string, most int) (out []string) {
+// lastLines returns the last lines of a text that are not empty, as a terminal would leave them, and
+// none that only says the outcome.
+func lastLines(text, outcome string, most int) (out []string) {
+	outcome = strings.TrimSuffix(outcome, "…")
 	for _, l := range slices.Backward(strings.Split(readable(text), "\n")) {
 		if len(out) == most {
 			break
 		}
-		if strings.TrimSpace(l) != "" && !strings.HasPrefix(l, "[exit code ") { // which is the outcome
+		says := strings.HasPrefix(l, "[exit code ") || outcome != "" && strings.HasPrefix(l, outcome)
+		if strings.TrimSpace(l) != "" && !says {
 			out = append(out, l)
 		}
 	}

@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -17,5 +18,18 @@ func TestFailedCommand(t *testing.T) {
 			ev("tool_call_started", "t1", `{"tool_call":{"id":"c2","name":"shell","input":{"command":"ls"}}}`),
 			ev("tool_call_completed", "t1", `{"tool_result":{"id":"c2","ok":true,"brief":"exit code 0","parts":[{"type":"text","text":"a\nb"}]}}`))
 		golden(t, "80x24-failed", x.text())
+	})
+}
+
+// A command that did not run has a reason and no output, and the reason stands there once.
+func TestRefusedCommand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := start(t, 80, 24, colorprofile.ASCII)
+		x.take(ev("turn_started", "t1", `{"model":"m"}`),
+			ev("tool_call_started", "t1", `{"tool_call":{"id":"c1","name":"shell","input":{"command":"ls"}}}`),
+			ev("tool_call_completed", "t1", `{"tool_result":{"id":"c1","ok":false,"brief":"denied: this session pla…","parts":[{"type":"text","text":"denied: this session plans, and only reads"}]}}`))
+		if got := x.text(); strings.Count(got, "denied: ") != 1 {
+			t.Errorf("got\n%s\nwant the reason once", got)
+		}
 	})
 }
