@@ -190,6 +190,9 @@ func (m *model) mode(command, mode, arg string) action {
 		same := already[mode]
 		if !is {
 			same = notNow[mode]
+			if m.t.mode == planMode { // which changes nothing, asked or not
+				same = already[planMode]
+			}
 		}
 		return func() error { m.send(told{same}); return nil }
 	}

@@ -34,6 +34,7 @@ func TestPlanCommand(t *testing.T) {
 		{"work", "/plan", "plan", ""},
 		{"work", "/plan off", "", "may work already"},
 		{"plan", "/plan", "", "plans already"},
+		{"plan", "/edits off", "", "plans already"},
 		{"plan", "/plan off", "work", ""},
 		{"edits", "/plan off", "", "may work already"},
 		{"edits", "/plan", "plan", ""},
