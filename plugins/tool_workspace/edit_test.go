@@ -184,6 +184,9 @@ func TestTodo(t *testing.T) {
 func TestChangesThatCannotBeMadeAreNotAskedAbout(t *testing.T) {
 	w := newWorld(t)
 	w.write("a.txt", "one\ntwo\n")
+	if err := os.Symlink(w.outside, filepath.Join(w.dir, "out")); err != nil {
+		t.Fatal(err)
+	}
 	for name, tt := range map[string]struct {
 		tool string
 		args map[string]string
@@ -194,6 +197,9 @@ func TestChangesThatCannotBeMadeAreNotAskedAbout(t *testing.T) {
 		"an edit of similar text":  {"edit", map[string]string{"path": "a.txt", "old_text": "one\n  two", "new_text": "3"}, "nothing was changed: a.txt: old_text is not in the file: read the file first"},
 		"a patch":                  {"apply_patch", map[string]string{"patch": "--- a/a.txt\n+++ b/a.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n"}, ""},
 		"a patch of other lines":   {"apply_patch", map[string]string{"patch": "--- a/a.txt\n+++ b/a.txt\n@@ -1,2 +1,2 @@\n one\n-three\n+3\n"}, "nothing was changed: "},
+		"a file below a file":      {"apply_patch", map[string]string{"patch": "--- /dev/null\n+++ b/a.txt/x\n@@ -0,0 +1 @@\n+x\n"}, "a.txt/x: not a directory"},
+		"a file behind a link":     {"apply_patch", map[string]string{"patch": "--- /dev/null\n+++ b/out/x\n@@ -0,0 +1 @@\n+x\n"}, "nothing was changed: out/x: the path leads out of the workspace"},
+		"a move behind a link":     {"apply_patch", map[string]string{"patch": "*** Begin Patch\n*** Update File: a.txt\n*** Move to: out/x\n@@\n-one\n+1\n*** End Patch\n"}, "nothing was changed: out/x: the path leads out of the workspace"},
 		"a patch of no file there": {"apply_patch", map[string]string{"patch": "--- a/b.txt\n+++ b/b.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n"}, "b.txt: no such file or directory"},
 	} {
 		t.Run(name, func(t *testing.T) {

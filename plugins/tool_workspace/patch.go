@@ -240,8 +240,8 @@ func plan(w *workspace.Workspace, files []patch.File) (edits []workspace.Edit, s
 		var old string
 		exists := true
 		if f.Op == patch.Create {
-			if _, err := w.Root().Lstat(at); !errors.Is(err, fs.ErrNotExist) {
-				return nil, nil, nil, fmt.Errorf("%s is there already", at)
+			if err := vacant(w, at); err != nil {
+				return nil, nil, nil, err
 			}
 			exists = false
 		} else if old, err = w.Text(at); err != nil {
@@ -258,8 +258,8 @@ func plan(w *workspace.Workspace, files []patch.File) (edits []workspace.Edit, s
 			if to, err = place(w, f.To); err != nil {
 				return nil, nil, nil, err
 			}
-			if _, err := w.Root().Lstat(to); !errors.Is(err, fs.ErrNotExist) {
-				return nil, nil, nil, fmt.Errorf("%s is there already", to)
+			if err := vacant(w, to); err != nil {
+				return nil, nil, nil, err
 			}
 		}
 		if f.Op == patch.Delete && content != "" {
@@ -284,6 +284,21 @@ func plan(w *workspace.Workspace, files []patch.File) (edits []workspace.Edit, s
 		summary = append(summary, describe(f, at, to, d))
 	}
 	return edits, summary, shown, nil
+}
+
+// vacant returns why no file can be made at a place; nil if none is there.
+func vacant(w *workspace.Workspace, at string) error {
+	_, err := w.Root().Lstat(at)
+	switch {
+	case err == nil:
+		return fmt.Errorf("%s is there already", at)
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	}
+	if _, _, why := w.Read(at); why != nil { // in the words that other tools have for it
+		err = why
+	}
+	return fmt.Errorf("%s: %w", at, err)
 }
 
 // place returns the location of a file of a patch. It rejects Git's own files.
