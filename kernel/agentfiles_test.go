@@ -56,6 +56,30 @@ func TestBrokenFileOfASubAgent(t *testing.T) {
 	}
 }
 
+// A call that cannot start a sub-agent, with a file or without one, asks nobody.
+func TestSubAgentsThatCannotStart(t *testing.T) {
+	for args, want := range map[string]string{
+		`{"goal":" "}`:                                "the goal must have between 1 and",
+		`{"goal":" ","agent":"reviewer"}`:             "the goal must have between 1 and",
+		`{"goal":"x","model":"big"}`:                  "the setting model.agent names no others",
+		`{"goal":"x","agent":"reviewer","model":"b"}`: "the setting model.agent names no others",
+	} {
+		script := `{"scenarios":[{"match":"^delegate","steps":[{"tool_calls":[{"name":"agent","args":` + args + `}]},{"text":"delegated"}]}]}`
+		inBubble(t, setup{script: script, answer: approveAll}, func(t *testing.T, w *world) {
+			file := filepath.Join(w.dir, "agents", "reviewer.md")
+			if err := errors.Join(os.Mkdir(filepath.Dir(file), 0o700), os.WriteFile(file, []byte("---\ndescription: Reads\n---\nBe strict.\n"), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			w.run("s1", "delegate it")
+			synctest.Wait()
+			asked, told := len(w.web.all("approval.request")), strings.Join(w.history("s1"), "\n")
+			if asked != 0 || !strings.Contains(told, want) {
+				t.Errorf("%s: asked %d times, told %s; want %q without a question", args, asked, told, want)
+			}
+		})
+	}
+}
+
 // A file that cannot be used is not offered: the note leaves it out, and so does the error about a name
 // that no file has.
 func TestBrokenFileIsNotOffered(t *testing.T) {

@@ -218,21 +218,29 @@ type args struct {
 // depth returns the number of generations above a session.
 func depth(id string) int { return strings.Count(id, event.AgentSeparator) }
 
-func (p *Plugin) run(ctx context.Context, c plugin.Context, call tool.Call, a args) (tool.Result, error) {
+// unfit returns why a call starts no sub-agent, whatever its file says.
+func unfit(c plugin.Context, call tool.Call, a args) *tool.Failure {
 	limit := intSetting(c, "agent_tool.max_depth", DefaultMaxDepth)
 	if d := depth(call.SessionID); d >= limit {
-		return tool.Fail(tool.ErrRejected, "sub-agents may nest %d deep, and this is generation %d", limit, d), nil
+		return &tool.Failure{Kind: tool.ErrRejected, Err: fmt.Errorf("sub-agents may nest %d deep, and this is generation %d", limit, d)}
 	}
 	if strings.TrimSpace(a.Goal) == "" || len(a.Goal) > maxGoal {
-		return tool.Fail(tool.ErrValidation, "the goal must have between 1 and %d bytes", maxGoal), nil
+		return &tool.Failure{Kind: tool.ErrValidation, Err: fmt.Errorf("the goal must have between 1 and %d bytes", maxGoal)}
 	}
+	if err := mayUse(c, a.Model); err != nil {
+		return &tool.Failure{Kind: tool.ErrValidation, Err: err}
+	}
+	return nil
+}
+
+func (p *Plugin) run(ctx context.Context, c plugin.Context, call tool.Call, a args) (tool.Result, error) {
 	chosen, err := of(call, a)
 	if err != nil {
 		return tool.Result{}, err
 	}
 	a.Tools, a.Model = chosen.tools, chosen.model
-	if err := mayUse(c, a.Model); err != nil {
-		return tool.Fail(tool.ErrValidation, "%v", err), nil
+	if why := unfit(c, call, a); why != nil { // settings may have changed since the question
+		return tool.Fail(why.Kind, "%v", why.Err), nil
 	}
 	goal := chosen.instructed(a.Goal)
 	root := event.Root(call.SessionID)

@@ -195,11 +195,15 @@ func of(call tool.Call, a args) (chosen, error) {
 	return chosen{tools: a.Tools, model: a.Model}, nil
 }
 
-// Prepare implements [tool.Preparer]: it reads the file of the sub-agent, and shows which it is.
+// Prepare implements [tool.Preparer]: it reads the file of the sub-agent, and shows which it is. A call
+// that starts none fails here, before anybody is asked about it.
 func (t agentTool) Prepare(_ context.Context, call tool.Call) (*tool.Prepared, error) {
 	var a args
 	if err := json.Unmarshal(call.Args, &a); err != nil {
 		return nil, &tool.Failure{Kind: tool.ErrValidation, Err: err}
+	}
+	if why := unfit(t.c, call, a); why != nil {
+		return nil, why
 	}
 	if a.Agent == "" {
 		return &tool.Prepared{Shown: call.Args, Run: chosen{tools: a.Tools, model: a.Model}}, nil
