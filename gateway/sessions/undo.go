@@ -65,6 +65,8 @@ func (s *Service) undoAtRest(ctx context.Context, k *session.Session) (undo.Undo
 		return done, api.Coded(http.StatusConflict, "nothing_to_undo", "%v; no earlier change can be undone either: use Git, or change the files by hand", err)
 	case errors.Is(err, undo.ErrOtherFolder):
 		return done, api.Coded(http.StatusConflict, "other_folder", "%v; move that folder back, or change the files by hand", err)
+	case errors.Is(err, undo.ErrGone):
+		return done, api.Coded(http.StatusConflict, "other_folder", "%v; put it back there, and undo again", err)
 	case errors.Is(err, undo.ErrUntrusted):
 		return done, api.Coded(http.StatusForbidden, "workspace_not_allowed", "%v", err)
 	case err != nil && done.Folder == "":

@@ -39,6 +39,7 @@ func TestUndoAnswers(t *testing.T) {
 		"changed":                {err: undo.ErrChanged, status: http.StatusConflict, code: "changed_since"},
 		"in the way":             {err: undo.ErrInTheWay, status: http.StatusConflict, code: "changed_since"},
 		"another folder":         {err: undo.ErrOtherFolder, status: http.StatusConflict, code: "other_folder"},
+		"no folder":              {err: undo.ErrGone, status: http.StatusConflict, code: "other_folder"},
 		"a folder without trust": {err: undo.ErrUntrusted, status: http.StatusForbidden, code: "workspace_not_allowed"},
 	} {
 		t.Run(name, func(t *testing.T) {

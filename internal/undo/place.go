@@ -3,6 +3,7 @@ package undo
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 
 	"github.com/yaya-ai/yaya/internal/hostfile"
@@ -46,7 +47,21 @@ func (st *step) in(w *workspace.Workspace) error {
 		was = place{st.Dir, now.Inode}
 	}
 	if now != was {
-		return fmt.Errorf("%w: %s was %s, and leads to %s", ErrOtherFolder, st.Dir, was.Path, now.Path)
+		if now.Path == was.Path {
+			return fmt.Errorf("%w: %s is not the one that was changed", ErrOtherFolder, st.Dir)
+		}
+		return fmt.Errorf("%w: %s leads to %s, and no longer to %s", ErrOtherFolder, st.Dir, now.Path, was.Path)
 	}
 	return nil
+}
+
+// orGone returns a function that opens folders, and says of one that is not there that it is gone.
+func orGone(open func(dir string) (*workspace.Workspace, error)) func(dir string) (*workspace.Workspace, error) {
+	return func(dir string) (*workspace.Workspace, error) {
+		w, err := open(dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("%w: %s", ErrGone, dir)
+		}
+		return w, err
+	}
 }

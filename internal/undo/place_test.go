@@ -4,17 +4,23 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/yaya-ai/yaya/internal/undo"
 )
 
 // AGT-4: undo changes nothing in another folder than the one that was changed: an agent that works in a
-// folder above can put a link, or a folder, in its place. A way to the folder that goes over a link is fine.
+// folder above can put a link, or a folder, in its place, and so can its user. A way to the folder that goes over a link is fine.
 func TestOtherFolders(t *testing.T) {
-	for name, put := range map[string]func(dir, victim string) error{
-		"a link":         func(dir, victim string) error { return os.Symlink(victim, dir) },
-		"another folder": func(dir, victim string) error { return os.Rename(victim, dir) },
+	for name, tt := range map[string]struct {
+		put  func(dir, victim string) error
+		want error
+		says string
+	}{
+		"a link":         {func(dir, victim string) error { return os.Symlink(victim, dir) }, undo.ErrOtherFolder, "victim"},
+		"another folder": {func(dir, victim string) error { return os.Rename(victim, dir) }, undo.ErrOtherFolder, "not the one that was changed"},
+		"no folder":      {func(string, string) error { return nil }, undo.ErrGone, "sub"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -36,11 +42,11 @@ func TestOtherFolders(t *testing.T) {
 				}
 			})
 			moved := filepath.Join(above, "real", "moved")
-			if err := errors.Join(os.Rename(w.dir, moved), put(w.dir, victim)); err != nil {
+			if err := errors.Join(os.Rename(w.dir, moved), tt.put(w.dir, victim)); err != nil {
 				t.Fatal(err)
 			}
-			if got, err := w.undo(); !errors.Is(err, undo.ErrOtherFolder) {
-				t.Errorf("Undo = %+v, %v; want ErrOtherFolder", got, err)
+			if got, err := w.undo(); !errors.Is(err, tt.want) || !strings.Contains(err.Error(), tt.says) {
+				t.Errorf("Undo = %+v, %v; want %v, and %q", got, err, tt.want, tt.says)
 			}
 			if _, err := os.Lstat(filepath.Join(w.dir, "keys")); err == nil {
 				t.Error("the file is in the other folder")

@@ -60,6 +60,8 @@ var (
 	ErrOtherFolder = errors.New("another folder is in the place of the one that was changed, and nothing was undone")
 	// ErrContent is returned by [Store.Undo] when the content to go back to is not what was kept.
 	ErrContent = errors.New("the content to go back to is lost or damaged")
+	// ErrGone is returned by [Store.Undo] when no folder is where that of the step was.
+	ErrGone = errors.New("the folder that was changed is gone, and nothing was undone")
 	// ErrUntrusted is for the function that opens the folder for [Store.Undo]: its user does not trust it.
 	ErrUntrusted = errors.New("the folder of the change is not trusted, and nothing was undone")
 )
@@ -352,6 +354,7 @@ func (s *Store) Undo(ctx context.Context, session string, open func(dir string) 
 		return Undone{}, err
 	}
 	defer at.close()
+	open = orGone(open)
 	if err := at.recover(ctx, open); err != nil {
 		return Undone{}, err
 	}
