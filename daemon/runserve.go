@@ -176,33 +176,22 @@ func (b *bridge) runTurn(ctx context.Context, w RunRequest, out *runAnswer) (Run
 	}
 	release, ok := b.core.commands.hold(w.Session, w.Approve)
 	if !ok {
-		return RunOutcome{}, fmt.Errorf("session %s: %w: wait for it, or use another --session", w.Session, session.ErrBusy)
+		return RunOutcome{}, orElsewhere(fmt.Errorf("session %s: %w", w.Session, session.ErrBusy))
 	}
 	defer release()
 	s, begun, err := b.runSession(w)
-	if errors.Is(err, journal.ErrLocked) {
-		err = fmt.Errorf("%w: wait for it, or use another --session", err)
-	}
 	if err != nil {
-		return RunOutcome{}, err
+		return RunOutcome{}, orElsewhere(err)
 	}
 	if begun && w.Named {
 		if err := out.note("the session %s is new (yaya session list shows those that there are)", w.Session); err != nil {
 			return RunOutcome{}, err
 		}
 	}
-	if w.Plan {
-		if err := s.SetMode(ctx, session.Plan); err != nil {
-			return RunOutcome{}, err
-		}
+	// A turn of another client would go on with what this run asks for.
+	if err := b.core.kernel.Loop.AtRest(w.Session, s, func() error { return b.prepareRun(ctx, s, w) }); err != nil {
+		return RunOutcome{}, orElsewhere(err)
 	}
-	if w.Model != "" {
-		if err := s.SetModel(ctx, w.Model); err != nil {
-			return RunOutcome{}, err
-		}
-	}
-	b.core.kernel.Loop.SetProvider(w.Session, w.Provider)
-	b.core.kernel.Loop.SetStrategy(w.Session, w.Strategy)
 	defer func() { // they are of this run
 		b.core.kernel.Loop.SetProvider(w.Session, "")
 		b.core.kernel.Loop.SetStrategy(w.Session, "")
@@ -219,17 +208,39 @@ func (b *bridge) runTurn(ctx context.Context, w RunRequest, out *runAnswer) (Run
 	}
 	defer f.stop()
 	res, err := b.core.kernel.Loop.Run(ctx, loop.Prompt{SessionID: w.Session, Text: w.Prompt})
-	if errors.Is(err, session.ErrBusy) {
-		err = fmt.Errorf("session %s: %w: wait for it, or use another --session", w.Session, err)
-	}
 	if err != nil {
-		return RunOutcome{}, err
+		return RunOutcome{}, orElsewhere(err)
 	}
 	f.wait(res.TurnID)
 	if res.Err != nil {
 		return RunOutcome{cmp.Or(res.Kind, "failed"), feature.Clean(res.Err.Error(), 4096)}, nil
 	}
 	return RunOutcome{Kind: "completed"}, nil
+}
+
+// prepareRun gives the session of a run what the run asks for.
+func (b *bridge) prepareRun(ctx context.Context, s *session.Session, w RunRequest) error {
+	if w.Plan {
+		if err := s.SetMode(ctx, session.Plan); err != nil {
+			return err
+		}
+	}
+	if w.Model != "" {
+		if err := s.SetModel(ctx, w.Model); err != nil {
+			return err
+		}
+	}
+	b.core.kernel.Loop.SetProvider(w.Session, w.Provider)
+	b.core.kernel.Loop.SetStrategy(w.Session, w.Strategy)
+	return nil
+}
+
+// orElsewhere adds to the error of a session that somebody else uses what the user can do.
+func orElsewhere(err error) error {
+	if errors.Is(err, session.ErrBusy) || errors.Is(err, journal.ErrLocked) {
+		return fmt.Errorf("%w: wait for it, or use another --session", err)
+	}
+	return err
 }
 
 // follower writes the events of a session into an answer.

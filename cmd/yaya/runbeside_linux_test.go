@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -123,6 +124,33 @@ func TestRunBesideTheDaemonEnds(t *testing.T) {
 			}
 			eventually.True(t, "the turn is cancelled", func() bool { return strings.Contains(b.must("session", "show", "s1"), "turn.cancelled") })
 		})
+	}
+}
+
+// A run that finds the session busy with a message of another client leaves its mode and its model alone:
+// the turn would go on with them.
+func TestRunOfABusySession(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	slow := fakellm.New(fakellm.Step{Text: strings.Repeat("word ", 5000), Delay: 100 * time.Millisecond})
+	defer slow.Close()
+	b.provider(slow)
+	b.must("provider", "add", "other", "--base-url", "http://127.0.0.1:1/v1", "--model", "m")
+	b.serve()
+	_, made := b.v1("POST", "/sessions", fmt.Sprintf(`{"workspace_path":%q}`, t.TempDir()))
+	id, _ := made["session_id"].(string)
+	if status, sent := b.v1("POST", "/sessions/"+id+"/messages", `{"role":"user","parts":[{"type":"text","text":"talk"}]}`); status != 202 {
+		t.Fatalf("POST /v1/sessions/%s/messages: %d %v", id, status, sent)
+	}
+	got, err := b.run("run", "--session", id, "--model", "other", "--plan", "me too")
+	if err == nil || !strings.Contains(got, "use another --session") || strings.Count(got, id) != 1 {
+		t.Errorf("a run of a busy session: %v, %q; want a refusal that names it once", err, got)
+	}
+	if status, is := b.v1("GET", "/sessions/"+id, ""); status != 200 || is["mode"] != "work" || is["model"] != nil {
+		t.Errorf("the session is now %v; want it as it was", is)
+	}
+	if status, is := b.v1("POST", "/sessions/"+id+"/cancel", ""); status != 202 {
+		t.Errorf("POST /v1/sessions/%s/cancel: %d %v", id, status, is)
 	}
 }
 
