@@ -2,6 +2,7 @@ package chat
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -125,11 +126,12 @@ func refusal(resp *http.Response) error {
 			Code    string `json:"code"`
 			Message string `json:"message"`
 		} `json:"error"`
+		Detail string `json:"detail"` // of /api
 	}
-	if json.NewDecoder(io.LimitReader(resp.Body, 64<<10)).Decode(&e) != nil || e.Error.Message == "" {
-		e.Error.Message = "yaya answered " + resp.Status
+	if json.NewDecoder(io.LimitReader(resp.Body, 64<<10)).Decode(&e) != nil { // a proxy's page
+		e.Error.Message, e.Detail = "", ""
 	}
-	return &Error{resp.StatusCode, e.Error.Code, e.Error.Message}
+	return &Error{resp.StatusCode, e.Error.Code, cmp.Or(e.Error.Message, e.Detail, "yaya answered "+resp.Status)}
 }
 
 func at(id string, rest ...string) string {

@@ -173,3 +173,15 @@ func TestTrustCommand(t *testing.T) {
 		}
 	})
 }
+
+// The admin API has its own form of refusals, and their reason is shown, too: that the folder has changed
+// since the look, for instance.
+func TestTrustIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x, _ := asking(t, map[string]string{"GET /api/folders/look": `{"folder":"/home/ada/src/project","digest":"d1","items":[]}`})
+		x.keys("/trust", enter, "/trust yes", enter)
+		if x.m.note != "resource not found" {
+			t.Errorf("the note is %q, want the reason of the refusal", x.m.note)
+		}
+	})
+}
