@@ -320,6 +320,8 @@ func TestToolCallNumbers(t *testing.T) {
 		"always zero":    chunk(`{"index":0,"id":"a","function":{"name":"x","arguments":"{}"}}`) + chunk(`{"index":0,"id":"b","function":{"name":"y","arguments":"{\"k\":1}"}}`),
 		"id every time":  chunk(`{"index":0,"id":"a","function":{"name":"x","arguments":"{"}}`) + chunk(`{"index":1,"id":"b","function":{"name":"y","arguments":"{\"k\":"}}`) + chunk(`{"index":0,"id":"a","function":{"arguments":"}"}}`) + chunk(`{"index":1,"id":"b","function":{"arguments":"1}"}}`),
 		"one id":         chunk(`{"index":0,"id":"a","function":{"name":"x","arguments":"{"}},{"index":0,"id":"a","function":{"arguments":"}"}}`) + chunk(`{"index":1,"id":"a","function":{"name":"y","arguments":"{\"k\""}}`) + chunk(`{"index":1,"function":{"arguments":":1}"}}`),
+		"objects":        chunk(`{"index":0,"id":"a","function":{"name":"x","arguments":{}}}`) + chunk(`{"index":1,"id":"b","function":{"name":"y","arguments":{"k":1}}}`),
+		"one object":     chunk(`{"index":0,"id":"a","function":{"name":"x","arguments":"{}"}},{"index":1,"id":"b","function":{"name":"y","arguments":{"k":1}}}`),
 		"index from one": chunk(`{"index":1,"id":"a","function":{"name":"x","arguments":"{}"}}`) + chunk(`{"index":2,"id":"b","function":{"name":"y","arguments":"{\"k\":1}"}}`),
 	} {
 		s := providertest.Serve(t, fakellm.Step{Raw: raw + end})

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"strings"
 
 	"github.com/sashabaranov/go-openai"
 
@@ -71,6 +72,39 @@ func (s *stream) Next() (llm.Part, error) {
 	part := s.parts[0]
 	s.parts = s.parts[1:]
 	return part, nil
+}
+
+// UnmarshalJSON implements [json.Unmarshaler]. Some services send a call's arguments as an object,
+// where the API has a string with its JSON.
+func (c *chunk) UnmarshalJSON(data []byte) error {
+	type plain chunk
+	err := json.Unmarshal(data, (*plain)(c))
+	if bad := new(json.UnmarshalTypeError); !errors.As(err, &bad) || !strings.HasSuffix(bad.Field, ".arguments") {
+		return err
+	}
+	var again struct {
+		Choices []struct {
+			Delta struct {
+				ToolCalls []struct {
+					Function struct {
+						Arguments json.RawMessage `json:"arguments"`
+					} `json:"function"`
+				} `json:"tool_calls"`
+			} `json:"delta"`
+		} `json:"choices"`
+	}
+	if err := json.Unmarshal(data, &again); err != nil {
+		return err
+	}
+	for i, ch := range again.Choices {
+		for j, tc := range ch.Delta.ToolCalls {
+			var text string
+			if args := tc.Function.Arguments; len(args) > 0 && json.Unmarshal(args, &text) != nil {
+				c.Choices[i].Delta.ToolCalls[j].Function.Arguments = string(args)
+			}
+		}
+	}
+	return nil
 }
 
 // failed returns the error that a chunk reports, nil if it reports none.
