@@ -183,10 +183,8 @@ func (b *bridge) runTurn(ctx context.Context, w RunRequest, out *runAnswer) (Run
 	if err != nil {
 		return RunOutcome{}, orElsewhere(err)
 	}
-	if begun && w.Named {
-		if err := out.note("the session %s is new (yaya session list shows those that there are)", w.Session); err != nil {
-			return RunOutcome{}, err
-		}
+	if err := noteSession(s, begun, w, out); err != nil {
+		return RunOutcome{}, err
 	}
 	// A turn of another client would go on with what this run asks for.
 	if err := b.core.kernel.Loop.AtRest(w.Session, s, func() error { return b.prepareRun(ctx, s, w) }); err != nil {
@@ -216,6 +214,19 @@ func (b *bridge) runTurn(ctx context.Context, w RunRequest, out *runAnswer) (Run
 		return RunOutcome{cmp.Or(res.Kind, "failed"), feature.Clean(res.Err.Error(), 4096)}, nil
 	}
 	return RunOutcome{Kind: "completed"}, nil
+}
+
+// noteSession says of a session that the user has named whether it is new, or works in another folder
+// than the one in which the user is.
+func noteSession(s *session.Session, begun bool, w RunRequest, out *runAnswer) error {
+	switch at := s.Workspace(); {
+	case !w.Named:
+	case begun:
+		return out.note("the session %s is new (yaya session list shows those that there are)", w.Session)
+	case w.Workspace == "" && at != "" && at != w.Folder:
+		return out.note("the session %s works in %s", w.Session, OneLine(at))
+	}
+	return nil
 }
 
 // prepareRun gives the session of a run what the run asks for.

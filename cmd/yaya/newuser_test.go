@@ -115,8 +115,11 @@ func TestSessionShowIsWhole(t *testing.T) {
 	if !strings.Contains(errOut, "can trust it with: yaya trust") {
 		t.Errorf("yaya run: got %s, want the whole refusal", errOut)
 	}
-	if _, errOut, code := b.in(ws, "run", "--session", "look", "go on"); code != 0 || strings.Contains(errOut, "is new") {
+	if _, errOut, code := b.in(ws, "run", "--session", "look", "go on"); code != 0 || strings.Contains(errOut, "is new") || strings.Contains(errOut, "works in") {
 		t.Errorf("yaya run of the same session: got %d, %s; want no word about a new one", code, errOut)
+	}
+	if _, errOut, code := b.in(b.dir, "run", "--session", "look", "go on"); code != 0 || !strings.Contains(errOut, "the session look works in "+ws) {
+		t.Errorf("yaya run of the same session elsewhere: got %d, %s; want where it works", code, errOut)
 	}
 	out := b.must("session", "show", "look")
 	for _, want := range []string{"assistant: I look first.\n", "│ a.txt\n", "a line\n", "└ cut; yaya session export has all", "✗ rejected: the folder ", "can trust it with: yaya trust"} {
