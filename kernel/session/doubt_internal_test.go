@@ -29,4 +29,12 @@ func TestCallsWithoutRecord(t *testing.T) {
 			t.Errorf("after a turn that failed by %s, the call's result is %s, want %s", end, got, want)
 		}
 	}
+	var p Projection
+	note(&p, 1, event.LLMCallResponse.Name(), event.LLMResponse{ToolCalls: []event.ToolCall{{ID: "c", Name: "shell"}}})
+	note(&p, 2, event.TurnWasCancelled.Name(), event.TurnCancelled{TurnID: "t"})
+	note(&p, 3, event.TurnWasStarted.Name(), event.TurnStarted{TurnID: "t2"})
+	note(&p, 4, event.TurnHasFailed.Name(), event.TurnFailed{TurnID: "t2", Error: "x", Kind: afterCrash})
+	if got := p.Messages()[1].Content; got != NotBegun {
+		t.Errorf("after a crash of the next turn, the call's result is %s, want %s", got, NotBegun)
+	}
 }

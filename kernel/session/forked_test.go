@@ -93,6 +93,31 @@ func TestWhatAForkInherits(t *testing.T) {
 			publish(w, event.ToolCallRequest, "p", event.ToolRequest{ID: "c1", Name: "echo", Args: []byte(`{}`)})
 			publish(w, event.TurnWasCancelled, "p", event.TurnCancelled{TurnID: "t1", Reason: "interrupted"})
 		}, []string{"user: go", "assistant:  [c1] [c2]", "tool c1: " + session.Interrupted, "tool c2: " + session.NotBegun}},
+		"calls of a turn that was cancelled, while another one runs": {func(w *world) {
+			publish(w, event.LLMCallResponse, "p", event.LLMResponse{ToolCalls: toolCalls("c1", "c2")})
+			publish(w, event.ToolCallRequest, "p", event.ToolRequest{ID: "c1", Name: "echo", Args: []byte(`{}`)})
+			publish(w, event.TurnWasCancelled, "p", event.TurnCancelled{TurnID: "t1", Reason: "interrupted"})
+			w.say("p", "again")
+			publish(w, event.TurnWasStarted, "p", event.TurnStarted{TurnID: "t2"})
+		}, []string{"user: go", "assistant:  [c1] [c2]", "tool c1: " + session.Interrupted, "tool c2: " + session.NotBegun, "user: again"}},
+		"calls that run behind a compaction": {func(w *world) {
+			if _, err := w.open("p").Handoff("compaction", session.Compaction{Kind: "compaction", Summary: "it begins"}); err != nil {
+				w.t.Fatal(err)
+			}
+			publish(w, event.LLMCallResponse, "p", event.LLMResponse{ToolCalls: toolCalls("c1", "c2")})
+			publish(w, event.ToolCallRequest, "p", event.ToolRequest{ID: "c1", Name: "echo", Args: []byte(`{}`)})
+		}, []string{"system: it begins", "assistant:  [c1] [c2]", "tool c1: " + session.Elsewhere, "tool c2: " + session.Elsewhere}},
+		"a message that was denied, and is tried again": {func(w *world) {
+			publish(w, event.TurnHasFailed, "p", event.TurnFailed{TurnID: "t1", Error: "denied", Kind: event.Denied})
+			publish(w, event.TurnWasStarted, "p", event.TurnStarted{TurnID: "t2"})
+		}, []string{"user: go"}},
+		"a message that was denied, and answered later": {func(w *world) {
+			publish(w, event.TurnHasFailed, "p", event.TurnFailed{TurnID: "t1", Error: "denied", Kind: event.Denied})
+			publish(w, event.TurnWasStarted, "p", event.TurnStarted{TurnID: "t2"})
+			publish(w, event.LLMCallResponse, "p", event.LLMResponse{Text: "done"})
+			publish(w, event.AssistantMessageDone, "p", event.AssistantMessage{Content: "done", ToolCalls: []event.ToolCall{}})
+			publish(w, event.TurnWasCompleted, "p", event.TurnCompleted{TurnID: "t2"})
+		}, []string{"user: go", "assistant: done"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

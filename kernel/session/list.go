@@ -169,8 +169,12 @@ func (m *Manager) history(p parent, depth int) (Projection, error) {
 			return Projection{}, err
 		}
 	}
+	from := o.from
+	if o.turn > 0 { // a fork says of open calls what its parent's turn makes of them
+		from = min(from, o.turn)
+	}
 	_, err = m.inheritable(name, p, func(id int64, line []byte) error {
-		if id < o.from {
+		if id < from {
 			return nil
 		}
 		e, err := decodeEntry(line)

@@ -41,7 +41,7 @@ type Projection struct {
 	answer  string // of the model, until it becomes a message …
 	partial bool   // … of which the rest is missing: it was cut off
 	denied  bool   // the last turn failed because its message was denied
-	running bool   // a turn has begun and not ended
+	turn    int64  // the entry with which the turn that runs has begun; 0: none runs
 }
 
 // Messages returns the history: the last compaction's summary, if there is one, and
@@ -119,24 +119,24 @@ func (p *Projection) Apply(e Entry) {
 		}
 		switch n.Name {
 		case event.TurnWasCompleted.Name():
-			p.running = false
+			p.turn = 0
 		case event.TurnWasCancelled.Name():
-			p.running = false
+			p.turn = 0
 			p.stopped()
 		case event.TurnHasFailed.Name():
-			p.running = false
 			p.stopped()
 			var f event.TurnFailed
-			if json.Unmarshal(n.Data, &f) != nil {
-				return
+			if json.Unmarshal(n.Data, &f) == nil {
+				p.denied = f.Kind == event.Denied
 			}
-			p.denied = f.Kind == event.Denied
 			if f.Kind == afterCrash || f.Kind == "storage" {
 				// Either can lose the record of a call that had begun.
 				p.reword(Interrupted, NotBegun)
 			}
+			p.turn = 0
 		case event.TurnWasStarted.Name():
-			p.running, p.partial = true, false // the next answer is a whole one, and not the rest of that
+			// The next answer is a whole one, and not the rest of that; messages that were denied are tried again.
+			p.turn, p.partial, p.denied = e.ID, false, false
 		case event.TurnNoted.Name():
 			var t event.TurnNote
 			if json.Unmarshal(n.Data, &t) == nil {
@@ -206,9 +206,10 @@ func (p *Projection) withdraw() {
 	p.msgs, p.from, p.shared = kept, entries, false
 }
 
-// reword gives results of the last answer's calls that say one of some texts another text.
+// reword gives results of the last answer's calls that say one of some texts another text, unless a turn
+// runs that has not made them: how those of earlier turns ended is known.
 func (p *Projection) reword(text string, said ...string) {
-	for at := len(p.msgs) - 1; at >= 0 && p.msgs[at].Role != "assistant"; at-- {
+	for at := len(p.msgs) - 1; at >= 0 && p.from[at] >= p.turn && p.msgs[at].Role != "assistant"; at-- {
 		if p.msgs[at].Role == "tool" && slices.Contains(said, p.msgs[at].Content) {
 			p.set(at, text, nil)
 		}

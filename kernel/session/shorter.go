@@ -41,7 +41,7 @@ func (p *Projection) compact(c Compaction) {
 	cut, _ := slices.BinarySearch(p.from, c.KeepFrom)
 	cut = p.whole(cut)
 	msgs, from, slots := p.msgs[cut:], p.from[cut:], p.slots
-	*p = Projection{answer: p.answer, partial: p.partial, denied: p.denied, running: p.running, summed: true}
+	*p = Projection{answer: p.answer, partial: p.partial, denied: p.denied, turn: p.turn, summed: true}
 	p.push(0, event.Message{Role: "system", Content: c.Summary})
 	for _, m := range c.Kept {
 		p.push(0, m)
@@ -73,6 +73,10 @@ func (p *Projection) whole(cut int) int {
 // stands, since what follows is on the parent's tape.
 func (p *Projection) base() Projection {
 	in := *p
+	in.shared = true // with p
+	if in.turn > 0 {
+		in.reword(Elsewhere, NotBegun, Interrupted)
+	}
 	in.stopped()
 	if in.denied {
 		in.withdraw()
@@ -83,9 +87,6 @@ func (p *Projection) base() Projection {
 	}
 	if in.answer != "" {
 		out.push(0, event.Message{Role: "assistant", Content: in.answer})
-	}
-	if in.running {
-		out.reword(Elsewhere, NotBegun, Interrupted)
 	}
 	return out
 }
