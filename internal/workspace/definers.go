@@ -67,9 +67,9 @@ func Configures(p string) bool {
 	})
 }
 
-// Controls is [Configures], and true, too, for a file that instructions of the folders above it import, or
-// if a link of such a name leads to it or to a folder above it: one in these folders, among Git's hooks, or in
-// a folder of the workspace whose name begins with a dot. p is as from [Workspace.Clean].
+// Controls is [Configures], and true, too, for a file that instructions of the folders above it import, by
+// whatever path, or if a link of such a name leads to it or to a folder above it: one in these folders, among
+// Git's hooks, or in a folder of the workspace whose name begins with a dot. p is as from [Workspace.Clean].
 func (w *Workspace) Controls(p string) bool {
 	if Configures(p) {
 		return true
@@ -82,31 +82,39 @@ func (w *Workspace) Controls(p string) bool {
 		}
 	}
 	var led []fs.FileInfo // where links may lead: the file and the folders above it
-	for at := p; at != "."; {
-		if info, err := w.root.Lstat(at); err == nil {
-			led = append(led, info)
-		}
-		at = path.Dir(at)
-		if slices.ContainsFunc(w.imported(at), func(name string) bool { return strings.EqualFold(name, p) }) {
+	if info, err := w.root.Lstat(p); err == nil {
+		led = append(led, info)
+	}
+	file := led[:len(led):len(led)] // no import brings in a folder
+	for at := path.Dir(p); ; at = path.Dir(at) {
+		if slices.ContainsFunc(w.imported(at), func(name string) bool { return strings.EqualFold(name, p) || w.leads(name, file) }) {
 			return true
 		}
 		dirs = append(dirs, at)
+		if at == "." {
+			break
+		}
+		if info, err := w.root.Lstat(at); err == nil {
+			led = append(led, info)
+		}
 	}
 	for _, dir := range dirs {
 		entries, _ := fs.ReadDir(w.FS(), dir)
 		for _, e := range entries {
 			link := path.Join(dir, e.Name())
-			if e.Type()&fs.ModeSymlink == 0 || !Configures(link) {
-				continue
-			}
-			// Not by the root: it follows no absolute link, and others do.
-			to, err := os.Stat(filepath.Join(w.dir, filepath.FromSlash(link)))
-			if err == nil && slices.ContainsFunc(led, func(info fs.FileInfo) bool { return os.SameFile(to, info) }) {
+			if e.Type()&fs.ModeSymlink != 0 && Configures(link) && w.leads(link, led) {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// leads reports whether a path leads to one of some files and folders.
+func (w *Workspace) leads(p string, to []fs.FileInfo) bool {
+	// Not by the root: it follows no absolute link, and others do.
+	at, err := os.Stat(filepath.Join(w.dir, filepath.FromSlash(p)))
+	return err == nil && slices.ContainsFunc(to, func(info fs.FileInfo) bool { return os.SameFile(at, info) })
 }
 
 // hides reports whether a name with this character may be another name: file systems leave out what nobody

@@ -63,7 +63,7 @@ func (w *Workspace) Instructions(dir string, most int) (Instructions, bool) {
 // imported returns the paths that files of a folder which instruct agents, and what these import, name as
 // imports. All files count: other agents read others than yaya.
 func (w *Workspace) imported(dir string) (out []string) {
-	for _, name := range instructionFiles {
+	for _, name := range append([]string{"CLAUDE.local.md"}, instructionFiles...) {
 		p := path.Join(dir, name)
 		text, err := w.Text(p)
 		if err != nil {

@@ -394,7 +394,9 @@ func TestReview(t *testing.T) {
 		}
 	}
 	// Files that instructions import, and those to which links of such names lead, are asked about, too.
-	w.write("CLAUDE.md", "see @docs/style.md and @docs/later.md\n")
+	w.write("CLAUDE.md", "see @docs/style.md, @docs/later.md, @guide.md, and all of @docs\n")
+	w.write("CLAUDE.local.md", "@docs/mine.md\n")
+	w.write("scripts/guide.txt", "one\n")
 	w.write("AGENTS.md", "for other agents\n")
 	w.write("docs/style.md", "one, and @more.md\n")
 	w.write("scripts/check.sh", "one\n")
@@ -403,12 +405,12 @@ func TestReview(t *testing.T) {
 	w.write(".claude/settings.json", "{}\n")
 	w.write("skills/x/SKILL.md", "one\n")
 	w.write("editor/readme", "one\n")
-	for link, to := range map[string]string{".claude/skills": "../skills", ".vscode": "editor", ".git/hooks/pre-commit": "../../scripts/check.sh", "Makefile": filepath.Join(w.dir, "scripts", "build.txt"), "plain": "a.txt"} {
+	for link, to := range map[string]string{".claude/skills": "../skills", ".vscode": "editor", ".git/hooks/pre-commit": "../../scripts/check.sh", "Makefile": filepath.Join(w.dir, "scripts", "build.txt"), "plain": "a.txt", "guide.md": "scripts/guide.txt"} {
 		if err := os.Symlink(to, filepath.Join(w.dir, filepath.FromSlash(link))); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for name, want := range map[string]bool{"docs/style.md": false, "docs/Later.md": false, "docs/more.md": false, "docs/other.md": true, filepath.Join(w.dir, "a.txt"): true, filepath.Join(w.dir, "Makefile"): false, "skills/x/SKILL.md": false, "editor/tasks.json": false, "scripts/check.sh": false, "scripts/build.txt": false, "a.txt": true} {
+	for name, want := range map[string]bool{"docs/style.md": false, "docs/Later.md": false, "docs/more.md": false, "docs/mine.md": false, "scripts/guide.txt": false, "docs/other.md": true, filepath.Join(w.dir, "a.txt"): true, filepath.Join(w.dir, "Makefile"): false, "skills/x/SKILL.md": false, "editor/tasks.json": false, "scripts/check.sh": false, "scripts/build.txt": false, "a.txt": true} {
 		c := call(name)
 		if c.Origin, c.SessionID = tool.OriginLoop, "free"; pre.PreApproved(c) != want {
 			t.Errorf("%s in a session that edits freely: pre-approved %v, want %v", name, !want, want)
