@@ -46,6 +46,38 @@ func TestCancelAmongCalls(t *testing.T) {
 	})
 }
 
+// An adapter's interrupt ends these calls, too: it may come between a look at the turn and the call, which is
+// then behind it.
+func TestInterruptAmongCalls(t *testing.T) {
+	var calls []string
+	for i := range 60 {
+		calls = append(calls, fmt.Sprintf(`{"name":"work","args":{"name":"w%d","ms":30000}}`, i))
+	}
+	for range 20 { // one in three comes there
+		inBubble(t, setup{script: `{"steps":[{"tool_calls":[` + strings.Join(calls, ",") + `]}]}`}, func(t *testing.T, w *world) {
+			var once sync.Once
+			sub, err := w.Bus.Subscribe(bus.SubscribeOptions{Name: "test"}, []string{event.ToolCallRequest.Name()}, func(context.Context, event.Event) (err error) {
+				once.Do(func() { err = w.web.ctx.Emit(event.UserInterrupt.Name(), "s1", event.Empty{}) })
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer sub.Close()
+			start := time.Now()
+			out := w.run("s1", "go")
+			if took := time.Since(start); took > 0 || !errors.Is(out.Err, loop.ErrInterrupted) {
+				t.Errorf("took %v and ended with %v, want no time and %v", took, out.Err, loop.ErrInterrupted)
+			}
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			if len(w.ran) > 0 {
+				t.Errorf("%d calls of %d ran behind the interrupt", len(w.ran), len(out.Calls))
+			}
+		})
+	}
+}
+
 // A turn that is cancelled while its request is put together does not ask the model: nothing would end that
 // call, which costs.
 func TestCancelBeforeTheModel(t *testing.T) {

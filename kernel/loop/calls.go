@@ -108,7 +108,18 @@ func (t *turn) begin(c event.ToolCall) (*bus.Pending, error) {
 	if err != nil {
 		return nil, &stepError{"storage", err}
 	}
+	t.endLate()
 	return p, nil
+}
+
+// endLate ends what was asked for behind an interrupt of an adapter, which does not wait for the turn's lock.
+// The lock is held.
+func (t *turn) endLate() {
+	if t.ctx.Err() == nil {
+		return
+	}
+	_, err := bus.Publish(t.l.kernel, event.UserInterrupt, t.thread.id, event.Empty{})
+	t.l.report(err)
 }
 
 // grace returns a context that ends shortly after the turn was cancelled.

@@ -296,6 +296,7 @@ func (t *turn) ask(ctx context.Context, req event.LLMRequest) (event.Event, erro
 	t.asked, t.heard, t.shown = p.Event.ID, heard, false
 	t.written.Reset()
 	t.unread, t.failed = 0, nil
+	t.endLate()
 	t.mu.Unlock()
 	defer t.countFailed(req)
 	ev, err := p.Wait(ctx)
