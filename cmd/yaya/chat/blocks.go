@@ -191,12 +191,12 @@ func (m *model) tool(b block) []string {
 // lastLines returns the last lines of a text that are not empty, as a terminal would leave them, and
 // none that only says the outcome.
 func lastLines(text, outcome string, most int) (out []string) {
-	outcome = strings.TrimSuffix(outcome, "…")
+	begins, cut := strings.CutSuffix(outcome, "…")
 	for _, l := range slices.Backward(strings.Split(readable(text), "\n")) {
 		if len(out) == most {
 			break
 		}
-		says := strings.HasPrefix(l, "[exit code ") || outcome != "" && strings.HasPrefix(l, outcome)
+		says := strings.HasPrefix(l, "[exit code ") || l == outcome || cut && begins != "" && strings.HasPrefix(l, begins)
 		if strings.TrimSpace(l) != "" && !says {
 			out = append(out, l)
 		}

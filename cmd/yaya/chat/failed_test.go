@@ -33,3 +33,10 @@ func TestRefusedCommand(t *testing.T) {
 		}
 	})
 }
+
+// A line of output that only begins as the outcome does is output.
+func TestOutputLikeTheOutcome(t *testing.T) {
+	if got := lastLines("exit code 101 of the linker\n[exit code 1]", "exit code 1", 3); len(got) != 1 {
+		t.Errorf("got %q, want the line of the linker", got)
+	}
+}
