@@ -183,9 +183,6 @@ func (b *bridge) runTurn(ctx context.Context, w RunRequest, out *runAnswer) (Run
 	if err != nil {
 		return RunOutcome{}, orElsewhere(err)
 	}
-	if err := noteSession(s, begun, w, out); err != nil {
-		return RunOutcome{}, err
-	}
 	// A turn of another client would go on with what this run asks for.
 	if err := b.core.kernel.Loop.AtRest(w.Session, s, func() error { return b.prepareRun(ctx, s, w) }); err != nil {
 		return RunOutcome{}, orElsewhere(err)
@@ -194,6 +191,9 @@ func (b *bridge) runTurn(ctx context.Context, w RunRequest, out *runAnswer) (Run
 		b.core.kernel.Loop.SetProvider(w.Session, "")
 		b.core.kernel.Loop.SetStrategy(w.Session, "")
 	}()
+	if err := noteSession(s, begun, w, out); err != nil {
+		return RunOutcome{}, err
+	}
 	if w.Declined {
 		b.core.gate.Decline(w.Session)
 	}
