@@ -16,65 +16,55 @@ import (
 	"github.com/yaya-ai/yaya/kernel/loop"
 )
 
-// A turn that is cancelled while it asks for the calls of an answer asks for no more of them: such a call
-// would run on behind it, since the interrupt has passed.
+// A turn that ends while it asks for the calls of an answer asks for no more of them: such a call would run on
+// behind it, since the interrupt has passed. An adapter's interrupt may come between a look at the turn and
+// the call, which is then behind it, and is ended, too.
 func TestCancelAmongCalls(t *testing.T) {
 	var calls []string
 	for i := range 60 {
 		calls = append(calls, fmt.Sprintf(`{"name":"work","args":{"name":"w%d","ms":30000}}`, i))
 	}
-	inBubble(t, setup{script: `{"steps":[{"tool_calls":[` + strings.Join(calls, ",") + `]}]}`}, func(t *testing.T, w *world) {
-		var once sync.Once
-		sub, err := w.Bus.Subscribe(bus.SubscribeOptions{Name: "test"}, []string{event.ToolCallRequest.Name()}, func(context.Context, event.Event) error {
-			once.Do(func() { w.Loop.Cancel("s1") })
+	script := `{"steps":[{"tool_calls":[` + strings.Join(calls, ",") + `]}]}`
+	for name, tt := range map[string]struct {
+		times int
+		end   func(w *world) error
+	}{
+		"a cancel": {1, func(w *world) error {
+			w.Loop.Cancel("s1")
 			return nil
+		}},
+		"an interrupt": {20, func(w *world) error { // one in three comes there
+			return w.web.ctx.Emit(event.UserInterrupt.Name(), "s1", event.Empty{})
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for range tt.times {
+				inBubble(t, setup{script: script}, func(t *testing.T, w *world) { endAmongCalls(t, w, tt.end) })
+			}
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer sub.Close()
-		start := time.Now()
-		out := w.run("s1", "go")
-		if took := time.Since(start); took > 0 || !errors.Is(out.Err, loop.ErrInterrupted) {
-			t.Errorf("took %v and ended with %v, want no time and %v", took, out.Err, loop.ErrInterrupted)
-		}
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		if len(w.ran) > 0 {
-			t.Errorf("%d calls of %d ran behind the cancelled turn", len(w.ran), len(out.Calls))
-		}
-	})
+	}
 }
 
-// An adapter's interrupt ends these calls, too: it may come between a look at the turn and the call, which is
-// then behind it.
-func TestInterruptAmongCalls(t *testing.T) {
-	var calls []string
-	for i := range 60 {
-		calls = append(calls, fmt.Sprintf(`{"name":"work","args":{"name":"w%d","ms":30000}}`, i))
+// endAmongCalls ends a turn at the request of its first call.
+func endAmongCalls(t *testing.T, w *world, end func(w *world) error) {
+	var once sync.Once
+	sub, err := w.Bus.Subscribe(bus.SubscribeOptions{Name: "test"}, []string{event.ToolCallRequest.Name()}, func(context.Context, event.Event) (err error) {
+		once.Do(func() { err = end(w) })
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
-	for range 20 { // one in three comes there
-		inBubble(t, setup{script: `{"steps":[{"tool_calls":[` + strings.Join(calls, ",") + `]}]}`}, func(t *testing.T, w *world) {
-			var once sync.Once
-			sub, err := w.Bus.Subscribe(bus.SubscribeOptions{Name: "test"}, []string{event.ToolCallRequest.Name()}, func(context.Context, event.Event) (err error) {
-				once.Do(func() { err = w.web.ctx.Emit(event.UserInterrupt.Name(), "s1", event.Empty{}) })
-				return err
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer sub.Close()
-			start := time.Now()
-			out := w.run("s1", "go")
-			if took := time.Since(start); took > 0 || !errors.Is(out.Err, loop.ErrInterrupted) {
-				t.Errorf("took %v and ended with %v, want no time and %v", took, out.Err, loop.ErrInterrupted)
-			}
-			time.Sleep(time.Minute)
-			synctest.Wait()
-			if len(w.ran) > 0 {
-				t.Errorf("%d calls of %d ran behind the interrupt", len(w.ran), len(out.Calls))
-			}
-		})
+	defer sub.Close()
+	start := time.Now()
+	out := w.run("s1", "go")
+	if took := time.Since(start); took > 0 || !errors.Is(out.Err, loop.ErrInterrupted) {
+		t.Errorf("took %v and ended with %v, want no time and %v", took, out.Err, loop.ErrInterrupted)
+	}
+	time.Sleep(time.Minute)
+	synctest.Wait()
+	if len(w.ran) > 0 {
+		t.Errorf("%d calls of %d ran behind the end of the turn", len(w.ran), len(out.Calls))
 	}
 }
 

@@ -76,6 +76,15 @@ func visible(r rune) string {
 	return string(r)
 }
 
+// CleanText is [Clean] for each line of a text, of any length.
+func CleanText(s string) string {
+	all := strings.Split(s, "\n")
+	for i, l := range all {
+		all[i] = Clean(l, len(l))
+	}
+	return strings.Join(all, "\n")
+}
+
 // Lines makes a text safe and wraps it at a width.
 func Lines(s string, width int) []string { return lines(s, width, false) }
 

@@ -314,21 +314,8 @@ func place(w *workspace.Workspace, p string) (string, error) {
 }
 
 func describe(f patch.File, at, to string, d []byte) string {
-	plus, minus, inHunk := 0, 0, false // before the first hunk, +++ and --- name files
-	for line := range strings.Lines(string(d)) {
-		switch line[0] {
-		case '@':
-			inHunk = true
-		case '+':
-			if inHunk {
-				plus++
-			}
-		case '-':
-			if inHunk {
-				minus++
-			}
-		}
-	}
+	_, hunks, _ := strings.Cut(string(d), "\n@@") // above them, +++ and --- name files
+	plus, minus := strings.Count(hunks, "\n+"), strings.Count(hunks, "\n-")
 	name := at
 	if to != at {
 		name += " → " + to

@@ -77,11 +77,7 @@ func described(folder string, c call) toolCall {
 func diffs(folder, text string) (all []content, at []location) {
 	files, err := patch.Parse(text)
 	if err != nil {
-		var b strings.Builder
-		for l := range strings.SplitSeq(text, "\n") {
-			b.WriteString(screen.Clean(l, len(l)) + "\n")
-		}
-		return []content{shown(fenced(b.String()))}, nil
+		return []content{shown(fenced(screen.CleanText(text)))}, nil
 	}
 	for _, f := range files {
 		path := absolute(folder, f.Path)

@@ -93,11 +93,7 @@ const planTool = "propose_plan"
 // Plan is planOf with the invisible characters of the plan made visible.
 func Plan(a Ask) (string, bool) {
 	plan, ok := planOf(a)
-	var out []string
-	for l := range strings.SplitSeq(plan, "\n") {
-		out = append(out, screen.Clean(l, len(l)))
-	}
-	return strings.Join(out, "\n"), ok
+	return screen.CleanText(plan), ok
 }
 
 // planOf returns the plan that a question is about, if its only argument is one: the rest of others is
