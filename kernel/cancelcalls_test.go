@@ -25,21 +25,18 @@ func TestCancelAmongCalls(t *testing.T) {
 		calls = append(calls, fmt.Sprintf(`{"name":"work","args":{"name":"w%d","ms":30000}}`, i))
 	}
 	script := `{"steps":[{"tool_calls":[` + strings.Join(calls, ",") + `]}]}`
-	for name, tt := range map[string]struct {
-		times int
-		end   func(w *world) error
-	}{
-		"a cancel": {1, func(w *world) error {
+	for name, end := range map[string]func(w *world) error{
+		"a cancel": func(w *world) error {
 			w.Loop.Cancel("s1")
 			return nil
-		}},
-		"an interrupt": {20, func(w *world) error { // one in three comes there
+		},
+		"an interrupt": func(w *world) error {
 			return w.web.ctx.Emit(event.UserInterrupt.Name(), "s1", event.Empty{})
-		}},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for range tt.times {
-				inBubble(t, setup{script: script}, func(t *testing.T, w *world) { endAmongCalls(t, w, tt.end) })
+			for range 20 { // one in three comes there
+				inBubble(t, setup{script: script}, func(t *testing.T, w *world) { endAmongCalls(t, w, end) })
 			}
 		})
 	}
