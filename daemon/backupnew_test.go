@@ -1,10 +1,13 @@
 package daemon
 
 import (
+	"archive/tar"
 	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -13,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/yaya-ai/yaya/control/local"
 	"github.com/yaya-ai/yaya/internal/backup"
 	"github.com/yaya-ai/yaya/kernel/event"
 	"github.com/yaya-ai/yaya/kernel/session"
@@ -90,5 +94,96 @@ func TestBackupOfNewSessions(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(to.DataDir, sessionsFolder, event.Folder("before"), sessionRecord)); err != nil {
 		t.Errorf("the record of an earlier session: %v, want it restored", err)
+	}
+}
+
+// OP-43: the file that names the newest entries of the audit is emptied by each seal. A
+// backup that has opened it has what it named then, which the log that is opened later has, too.
+func TestBackupOfAnEmptiedFile(t *testing.T) {
+	const name = keysFolder + "/" + local.LastFile
+	for what, change := range map[string]func(at string) error{
+		"emptied":          func(at string) error { return os.Truncate(at, 0) },
+		"emptied and used": func(at string) error { return os.WriteFile(at, []byte("later, and longer\n"), 0o600) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			g := newYaya(t)
+			p, err := g.Paths()
+			if err != nil {
+				t.Fatal(err)
+			}
+			at := filepath.Join(g.DataDir, filepath.FromSlash(name))
+			write(t, at, "\nbefore\n")
+			var out bytes.Buffer
+			c := &capture{p: p, data: dataOf(t, g), damaged: map[string]bool{}}
+			if c.to, err = backup.NewWriter(&out, backup.Head{}); err != nil {
+				t.Fatal(err)
+			}
+			k, err := c.open(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(change(at), c.add(k), k.f.Close()); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := c.to.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if got := member(t, &out, "data/"+name); got != "\nbefore\n" {
+				t.Errorf("the backup has %q, want what the file had when it was opened", got)
+			}
+		})
+	}
+}
+
+// emptying is a file that others empty, or use, after each of its first readings.
+type emptying struct {
+	contents []string
+	reads    int
+}
+
+func (e *emptying) ReadAt(p []byte, _ int64) (int, error) {
+	content := e.contents[min(e.reads, len(e.contents)-1)]
+	e.reads++
+	if n := copy(p, content); n < len(p) {
+		return n, io.EOF
+	}
+	return len(p), nil
+}
+
+// OP-43: a file that is emptied while it is read is read again.
+func TestAtOneMoment(t *testing.T) {
+	f := &emptying{contents: []string{"old, new", "new", "new", "newer"}}
+	if got, err := atOneMoment(f, 8); string(got) != "new" || err != nil {
+		t.Errorf("atOneMoment() = %q, %v, want what it has twice", got, err)
+	}
+	for range 2 * tries {
+		f.contents = append(f.contents, fmt.Sprint(len(f.contents)))
+	}
+	f.reads = 3
+	if _, err := atOneMoment(f, 8); err == nil || !strings.Contains(err.Error(), "keeps changing") {
+		t.Errorf("a file that changes all the time: %v, want an error that says so", err)
+	}
+}
+
+// member is the content of a member of a backup that is not encrypted.
+func member(t *testing.T, r io.Reader, name string) string {
+	t.Helper()
+	packed, err := gzip.NewReader(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for in := tar.NewReader(packed); ; {
+		h, err := in.Next()
+		if err != nil {
+			t.Fatalf("%s: %v, want it in the backup", name, err)
+		}
+		if h.Name != name {
+			continue
+		}
+		content, err := io.ReadAll(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(content)
 	}
 }

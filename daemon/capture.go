@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/yaya-ai/yaya/control/embedded"
+	"github.com/yaya-ai/yaya/control/local"
 	"github.com/yaya-ai/yaya/internal/backup"
 	"github.com/yaya-ai/yaya/internal/hostfile"
 	"github.com/yaya-ai/yaya/internal/journal"
@@ -27,7 +28,8 @@ import (
 //
 // The order makes the files fit together. Files that are replaced as a whole are
 // taken as they are when they are opened, and files that only grow up to the last whole
-// line. The head files of the audit are opened before the log that they vouch for, records
+// line; the one that is emptied in between is read when it is opened. The head files of the
+// audit are opened before the log that they vouch for, records
 // of sessions are taken before tapes, and those of later sessions not at all: a record counts
 // entries, and the tape must have them. Attachments are taken after the tapes that name them,
 // and archived tapes after the others: one that is archived meanwhile is taken at least once.
@@ -153,7 +155,7 @@ func (c *capture) walk(ctx context.Context, dir string, want func(name string) b
 func (c *capture) left(name string) bool {
 	base := path.Base(name)
 	switch {
-	case strings.HasSuffix(base, ".lock"), name == trafficFolder+"/lock", name == restoringFile,
+	case strings.HasSuffix(base, ".lock"), name == trafficFolder+"/lock", name == restoringFile, name == probeFile,
 		strings.HasPrefix(base, ".") && (strings.HasSuffix(base, ".tmp") || strings.HasPrefix(base, ".att_")), strings.HasSuffix(base, ".jsonl.new"),
 		name == memoryFile, strings.HasPrefix(name, memoryFile+"-"):
 		return true
@@ -166,6 +168,7 @@ func (c *capture) left(name string) bool {
 // captured is a file that is open, and the part of it that belongs to a backup.
 type captured struct {
 	f    *os.File
+	from io.ReaderAt // f, or what it had when it was opened
 	name string
 	size int64
 	stat fs.FileInfo
@@ -184,13 +187,46 @@ func (c *capture) open(name string) (*captured, error) {
 	if err != nil || !st.Mode().IsRegular() {
 		return nil, errors.Join(err, f.Close())
 	}
-	k := &captured{f, name, st.Size(), st}
-	if growing(name) && !c.damaged[name] {
-		if k.size, err = wholeLines(f, k.size); err != nil {
-			return nil, errors.Join(fmt.Errorf("%s: %w", name, err), f.Close())
-		}
+	k := &captured{f, f, name, st.Size(), st}
+	switch {
+	case growing(name) && !c.damaged[name]:
+		k.size, err = wholeLines(f, k.size)
+	case name == keysFolder+"/"+local.LastFile && k.size <= local.MaxLast:
+		var content []byte
+		content, err = atOneMoment(f, k.size)
+		k.from, k.size = bytes.NewReader(content), int64(len(content))
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", name, err), f.Close())
 	}
 	return k, nil
+}
+
+// atOneMoment returns the first bytes, at most size, of a file that others append to and empty.
+func atOneMoment(f io.ReaderAt, size int64) ([]byte, error) {
+	read := func(most int64) ([]byte, error) {
+		content := make([]byte, most)
+		n, err := f.ReadAt(content, 0)
+		if errors.Is(err, io.EOF) {
+			err = nil
+		}
+		return content[:n], err
+	}
+	for range tries {
+		content, err := read(size)
+		if err != nil {
+			return nil, err
+		}
+		// What was emptied while it was read is not the same again.
+		again, err := read(int64(len(content)))
+		if err != nil {
+			return nil, err
+		}
+		if bytes.Equal(content, again) {
+			return content, nil
+		}
+	}
+	return nil, errors.New("the file keeps changing: run the backup again")
 }
 
 // growing reports whether a file consists of lines that are appended.
@@ -225,14 +261,14 @@ func (c *capture) file(name string) error {
 
 func (c *capture) add(k *captured) error {
 	m := backup.Member{Name: "data/" + k.name, Size: k.size, Executable: k.stat.Mode()&0o100 != 0, Modified: k.stat.ModTime()}
-	err := c.to.Add(m, io.NewSectionReader(k.f, 0, k.size))
+	err := c.to.Add(m, io.NewSectionReader(k.from, 0, k.size))
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		err = fmt.Errorf("%w: the file was cut meanwhile; run the backup again", err)
 	}
 	return err
 }
 
-// tries is how often files are opened until they are the same before and after.
+// tries is how often files are opened or read until they are the same before and after.
 const tries = 20
 
 // together adds the files of folders as they were at one moment: those of the first folder

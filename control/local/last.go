@@ -18,8 +18,8 @@ import (
 // it: it is written behind the log, and a line that a crash has cut short is ignored.
 const LastFile = "audit.last"
 
-// maxLast bounds what is read of it: a line for each entry between two seals fits.
-const maxLast = 4 << 20
+// MaxLast bounds what is read of LastFile, in bytes: a line for each entry between two seals fits.
+const MaxLast = 4 << 20
 
 // lastMessage returns the bytes to sign.
 func lastMessage(h head) []byte {
@@ -28,7 +28,7 @@ func lastMessage(h head) []byte {
 
 // readLast returns the newest entry that the file names, nil without one.
 func readLast(fsys journal.FS, key ed25519.PublicKey) (*head, error) {
-	data, err := readFile(fsys, LastFile, maxLast)
+	data, err := readFile(fsys, LastFile, MaxLast)
 	if errors.Is(err, fs.ErrNotExist) || key == nil {
 		return nil, nil //nolint:nilnil // a missing file is not an error
 	}
