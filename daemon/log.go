@@ -3,7 +3,7 @@ package daemon
 import (
 	"io"
 	"os"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -89,12 +89,14 @@ const (
 // logLimit bounds what is logged: whatever goes wrong ten thousand times a second
 // does not fill the disk. It is a [zerolog.Sampler], safe for concurrent use.
 type logLimit struct {
-	tell    zerolog.Logger
-	levels  *logLevel
-	now     func() time.Time
-	began   atomic.Int64 // of the window, in nanoseconds
-	lines   atomic.Int64
-	dropped atomic.Int64
+	tell   zerolog.Logger
+	levels *logLevel
+	now    func() time.Time
+
+	mu      sync.Mutex
+	began   time.Time // of the window
+	lines   int64     // kept within it
+	dropped int64     // and left out
 }
 
 // Sample implements [zerolog.Sampler].
@@ -102,18 +104,28 @@ func (l *logLimit) Sample(level zerolog.Level) bool {
 	if l.levels.hides(level) { // it does not count
 		return false
 	}
-	now, began := l.now().UnixNano(), l.began.Load()
-	if now-began >= int64(logWindow) && l.began.CompareAndSwap(began, now) {
-		l.lines.Store(0)
-		if n := l.dropped.Swap(0); n > 0 {
-			l.tell.Warn().Int64("lines", n).Msg("too much was to be logged, and was left out")
-		}
+	keeps, dropped := l.count()
+	if dropped > 0 {
+		l.tell.Warn().Int64("lines", dropped).Msg("too much was to be logged, and was left out")
 	}
-	if l.lines.Add(1) <= logLines {
-		return true
+	return keeps
+}
+
+// count counts a line. It reports whether the line is kept, and how many were left out before
+// the window that it begins.
+func (l *logLimit) count() (keeps bool, dropped int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now := l.now(); now.Sub(l.began) >= logWindow {
+		dropped = l.dropped
+		l.began, l.lines, l.dropped = now, 0, 0
 	}
-	l.dropped.Add(1)
-	return false
+	if l.lines == logLines {
+		l.dropped++
+		return false, dropped
+	}
+	l.lines++
+	return true, dropped
 }
 
 // tellEscapees logs that processes were killed which had lost the first process of their
