@@ -29,10 +29,10 @@ import (
 // The order makes the files fit together. Files that are replaced as a whole are
 // taken as they are when they are opened, and files that only grow up to the last whole
 // line; the one that is emptied in between is read when it is opened. The head files of the
-// audit are opened before the log that they vouch for, records
-// of sessions are taken before tapes, and those of later sessions not at all: a record counts
-// entries, and the tape must have them. Attachments are taken after the tapes that name them,
-// and archived tapes after the others: one that is archived meanwhile is taken at least once.
+// audit are opened before the log that they vouch for, records of sessions are taken before
+// tapes, and those of later sessions not at all: a record counts entries, and the tape must
+// have them. Attachments are taken after the tapes that name them, and archived tapes after
+// the others: one that is archived meanwhile is taken at least once.
 type capture struct {
 	p         Paths
 	data      *os.Root
@@ -217,7 +217,7 @@ func atOneMoment(f io.ReaderAt, size int64) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		// What was emptied while it was read is not the same again.
+		// A file that was emptied between two pages is not the same again.
 		again, err := read(int64(len(content)))
 		if err != nil {
 			return nil, err
