@@ -108,15 +108,8 @@ func (s *session) sendOnce() error {
 		return err
 	}
 	for {
-		s.mu.Lock()
-		var f File
-		for _, f = range s.want {
-			break
-		}
-		there := s.there[f.Name]
-		none := len(s.want) == 0 || s.again
-		s.mu.Unlock()
-		if none {
+		f, there, is := s.next()
+		if !is {
 			return nil
 		}
 		if f.Generation == "" || there.Generation != f.Generation {
@@ -126,6 +119,24 @@ func (s *session) sendOnce() error {
 			return err
 		}
 	}
+}
+
+// next returns a file that is wanted, and what the stream has of it; none if all are to follow again. Those of
+// which the stream has nothing come before what grows, since that may name them: with a message that is kept,
+// other nodes have its attachments, and with the first one how the session was made.
+func (s *session) next() (f, there File, is bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.again {
+		return f, there, false
+	}
+	for _, f = range s.want {
+		there, is = s.there[f.Name], true
+		if f.Generation == "" && there.Name == "" {
+			break
+		}
+	}
+	return f, there, is
 }
 
 // size is how much of what the stream has of the session counts; mu is held.
