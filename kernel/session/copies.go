@@ -62,7 +62,8 @@ func (m *Manager) Describe(id string, data json.RawMessage) {
 // Shared reports whether other nodes have copies of the sessions.
 func (m *Manager) Shared() bool { return m.cfg.Owner != nil }
 
-// savedFolder has the files of a session copied that it has inherited.
+// savedFolder has the files of a session copied that were there before its tape: those that it has inherited, and
+// that say how it was made.
 func (m *Manager) savedFolder(id string) error {
 	if m.cfg.Owner == nil {
 		return nil

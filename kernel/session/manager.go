@@ -349,7 +349,7 @@ func (m *Manager) open(id, workspace string, create bool, mode Mode) (*Session, 
 			return err
 		}
 		s.indexed()
-		return nil
+		return m.savedFolder(id) // what was there before the session was this node's
 	})
 }
 

@@ -3,6 +3,9 @@ package session
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
+	"slices"
 	"testing"
 )
 
@@ -96,5 +99,55 @@ func TestGivenUp(t *testing.T) {
 	}
 	if err := s.kept(t.Context(), f); !errors.Is(err, ErrElsewhere) {
 		t.Errorf("kept() = %v, want that it is elsewhere", err)
+	}
+}
+
+// copying is an owner that copies files of a session once it has claimed it, and those that the session had then.
+type copying struct {
+	Owner
+	m       *Manager
+	claimed bool
+	wanted  []string
+}
+
+func (o *copying) Hold(_ context.Context, id, _ string) error {
+	if o.claimed {
+		return nil
+	}
+	o.claimed = true
+	files, err := o.m.Files(id)
+	for _, f := range files {
+		o.wanted = append(o.wanted, f.Name)
+	}
+	return err
+}
+
+func (*copying) Elsewhere(context.Context, string) string { return "" }
+
+func (o *copying) Grew(_ string, f File) {
+	if o.claimed {
+		o.wanted = append(o.wanted, f.Name)
+	}
+}
+
+// CL-04: how a session was made is on the disk before its tape, and is copied with it.
+func TestNewSessionIsCopied(t *testing.T) {
+	dir := t.TempDir()
+	m, _ := newManager(t, dir)
+	o := &copying{m: m}
+	m.cfg.Owner = o
+	const id, record = "s", "sessions/s/session.json"
+	if err := errors.Join(os.MkdirAll(filepath.Join(dir, "sessions", "s"), 0o700), os.WriteFile(filepath.Join(dir, record), []byte("{}"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	m.Saved(id, record)
+	s, err := m.OpenIn(id, "", Work)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{record, tapeFile(s.tape)} {
+		if !slices.Contains(o.wanted, want) {
+			t.Errorf("copied are %q, want %s among them", o.wanted, want)
+		}
 	}
 }
