@@ -123,7 +123,8 @@ func (s *session) sendOnce() error {
 
 // next returns a file that is wanted, and what the stream has of it; none if all are to follow again. Those of
 // which the stream has nothing come before what grows, since that may name them: with a message that is kept,
-// other nodes have its attachments, and with the first one how the session was made.
+// other nodes have its attachments, and with the first one how the session was made. After a failure any may be
+// next: a file that cannot be read does not hold up the others.
 func (s *session) next() (f, there File, is bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,7 +133,7 @@ func (s *session) next() (f, there File, is bool) {
 	}
 	for _, f = range s.want {
 		there, is = s.there[f.Name], true
-		if f.Generation == "" && there.Name == "" {
+		if f.Generation == "" && there.Name == "" && s.problem == nil {
 			break
 		}
 	}
