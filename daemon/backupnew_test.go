@@ -1,9 +1,7 @@
 package daemon
 
 import (
-	"archive/tar"
 	"bytes"
-	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -165,19 +163,19 @@ func TestAtOneMoment(t *testing.T) {
 	}
 }
 
-// member is the content of a member of a backup that is not encrypted.
+// member is the content of a file in a backup that is not encrypted.
 func member(t *testing.T, r io.Reader, name string) string {
 	t.Helper()
-	packed, err := gzip.NewReader(r)
+	in, err := backup.NewReader(r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for in := tar.NewReader(packed); ; {
-		h, err := in.Next()
+	for {
+		m, err := in.Next()
 		if err != nil {
 			t.Fatalf("%s: %v, want it in the backup", name, err)
 		}
-		if h.Name != name {
+		if m.Name != name {
 			continue
 		}
 		content, err := io.ReadAll(in)

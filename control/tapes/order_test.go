@@ -78,3 +78,14 @@ func TestFilesBeforeWhatNamesThem(t *testing.T) {
 		}
 	}
 }
+
+// A file that cannot be read does not keep the messages of its session from being acknowledged.
+func TestUnreadableFileHoldsUpNoOther(t *testing.T) {
+	south := start(t, natstest.Start(t), "south")
+	south.holds("sess_a")
+	if err := os.Symlink("/outside", filepath.Join(south.data.Name(), "broken")); err != nil {
+		t.Fatal(err)
+	}
+	south.Grew("sess_a", tapes.File{Name: "broken"})
+	south.kept("sess_a", south.write("sess_a", "tapes/a.jsonl", "gen1", "gen1 one\n"))
+}

@@ -349,7 +349,7 @@ func (m *Manager) open(id, workspace string, create bool, mode Mode) (*Session, 
 			return err
 		}
 		s.indexed()
-		return m.savedFolder(id) // what was there before the session was this node's
+		return m.savedFolder(id) // it was written before the node had claimed the session
 	})
 }
 
@@ -394,6 +394,7 @@ func (m *Manager) admit(s *Session, open func() error) (*Session, error) {
 	m.mu.Unlock()
 	err := open()
 	if err != nil {
+		err = errors.Join(err, s.close())
 		s.gone = true
 		m.mu.Lock()
 		delete(m.sessions, s.id)

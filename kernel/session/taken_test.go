@@ -151,3 +151,23 @@ func TestNewSessionIsCopied(t *testing.T) {
 		}
 	}
 }
+
+// A session whose files cannot be copied is not made, and leaves no open tape.
+func TestNewSessionThatIsNotCopied(t *testing.T) {
+	dir := t.TempDir()
+	m, _ := newManager(t, dir)
+	m.cfg.Owner = &copying{m: m}
+	record := filepath.Join(dir, "sessions", "s", "session.json")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(record), 0o700), os.Symlink("session.json", record)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.OpenIn("s", "", Work); err == nil || m.opened.Load() != 0 {
+		t.Errorf("OpenIn() = %v, and %d tapes are open; want an error and none", err, m.opened.Load())
+	}
+	if err := os.Remove(record); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.OpenIn("s", "", Work); err != nil {
+		t.Errorf("once its files can be read: OpenIn() = %v, want no error", err)
+	}
+}
